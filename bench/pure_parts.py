@@ -18,6 +18,7 @@ from audit.call_record import CallRecord
 from audit.call_status import CallSource, CallStatus
 from gateway.lib import clock, ids, strict_json
 from proxy.protocol import jsonrpc, replies
+from proxy.protocol.modern import revision
 from proxy.protocol.secret_mask import SecretMask
 from proxy.timing import Timing
 
@@ -31,11 +32,13 @@ ORGANIZATION = uuid.UUID(int=1)
 
 def steps() -> Mapping[str, Callable[[], object]]:
     document = strict_json.loads(BODY)
+    message = jsonrpc.parse_message(document)
     raw_result = json.dumps(RESULT).encode()
     mask = SecretMask(["correct-horse-battery"])
     return {
         "read the body as strict JSON": lambda: strict_json.loads(BODY),
         "take the message apart": lambda: jsonrpc.parse_message(document),
+        "tell its revision": lambda: revision.is_modern(message, None),
         "write the vendor's request": lambda: jsonrpc.request(17, "tools/call", PARAMS),
         "look for the credential in the reply": lambda: mask.masked(REPLY),
         "take the reply apart": lambda: replies.parse_message(REPLY),

@@ -99,9 +99,11 @@ class UnknownTool:
 
 @dataclass(frozen=True, slots=True)
 class BadArguments:
-    """The arguments cannot be assembled as the tool requires."""
+    """The arguments cannot be assembled as the tool requires, or (`is_header_mismatch`) the request's headers say
+    something else than they do."""
 
     text: str
+    is_header_mismatch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,17 @@ import asyncio
 from collections import deque
 
 from proxy.protocol import progress
-from proxy.protocol.progress import ProgressToken
+from proxy.protocol.progress import ProgressToken, Wanted
 from proxy.protocol.replies import VendorNotification
 
 MAX_PENDING = 16  # notifications of at most 64 KiB each
 
 
 class ProgressRelay:
-    """One producer (the call), one consumer (the response), one event loop. `token` is the caller's. Spec: D110"""
+    """One producer (the call), one consumer (the response), one event loop. Spec: D110"""
 
-    def __init__(self, token: ProgressToken) -> None:
-        self._token = token
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
         self._pending: deque[bytes] = deque()
         self._has_changed = asyncio.Event()
         self._has_space = asyncio.Event()
@@ -28,12 +28,16 @@ class ProgressRelay:
         return self._is_closed
 
     @property
+    def wants_progress(self) -> bool:
+        return self._wanted.token is not None
+
+    @property
     def has_pending(self) -> bool:
         return bool(self._pending)
 
     async def put(self, notification: VendorNotification, sent: ProgressToken, *, deadline: float) -> None:
         """Queue progress about the token `sent`, and log messages. Raises: TimeoutError at `deadline` (loop time)."""
-        message = progress.relayed(notification, sent, self._token)
+        message = progress.relayed(notification, sent, self._wanted)
         if message is None:
             return
         # A full queue blocks until the caller reads.

@@ -78,8 +78,8 @@ def _lingering_secrets(keys: Sequence[KeyAge], now: datetime) -> Sequence[Findin
         return []
     return [
         warning(
-            f"SECRET_KEY_FALLBACKS still accepts {former} former value{'s' if former > 1 else ''}; SECRET_KEY has been in"
-            f" use since {since:%Y-%m-%d %H:%M} UTC. Remove what is older."
+            f"SECRET_KEY_FALLBACKS still accepts {former} former value{'s' if former > 1 else ''}; SECRET_KEY has been"
+            f" in use since {since:%Y-%m-%d %H:%M} UTC. Remove what is older."
         )
     ]
 

@@ -7,7 +7,7 @@ While audit rows cannot be committed nothing is sent: no answer may leave withou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -63,6 +63,8 @@ class ToolCall:
     meta: Mapping[str, Any] | None = None
     relay: ProgressRelay | None = None  # asks the vendor for progress; the caller may leave during the call
     fault: str = ""  # why the request is invalid: it is counted and recorded, and not sent
+    # What in the request's headers contradicts the arguments, for a tool's JSON as listed; None: nothing.
+    contradiction: Callable[[bytes], str | None] | None = None
 
     @property
     def route(self) -> str:
@@ -163,6 +165,10 @@ async def _decide_and_send(
     )
     if denied is not None:
         return denied
+    if call.contradiction is not None:
+        text = call.contradiction(found.listed.encoded[found.tool.exposed_name])
+        if text is not None:
+            return BadArguments(text, is_header_mismatch=True)
     arguments = call.arguments
     if call.cli and any("." in name for name in arguments):
         work = partial(_fold_dotted, dict(arguments), found)

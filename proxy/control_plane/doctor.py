@@ -11,7 +11,8 @@ from django.conf import settings
 from audit.plain_text import plain_text
 from gateway.catalog.vendor import Vendor
 from proxy.protocol import replies, tool_definitions, versions
-from proxy.protocol.json_schema import COMBINATORS, as_dict
+from proxy.protocol.json_schema import COMBINATORS, DATA, as_dict
+from proxy.protocol.modern.param_headers import ANNOTATION, annotated
 from proxy.protocol.tool_names import ExposedTools
 from proxy.vendors.conversation import Conversation, Reply
 from proxy.vendors.handshake import INITIALIZED, base_headers
@@ -21,7 +22,6 @@ from proxy.vendors.transport import VendorTransport, configured_transport
 PROBLEMS_SHOWN = 20
 # Characters of one finding. Control characters are removed, because vendor text must not drive a terminal.
 _TEXT_CHARACTERS = 300
-_NO_SCHEMAS = frozenset({"const", "default", "enum", "examples"})  # keywords whose values only look like schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,7 @@ def _definitions(vendor: Vendor, listed: list[object]) -> list[Finding]:
         *_some("tool name", renamed, is_trouble=False),
         *_some("definition", accepted.problems, is_trouble=True),
         *_some("reference", _remote_references(accepted.definitions), is_trouble=True),
+        *_some("header", _wrong_headers(accepted.definitions), is_trouble=True),
         *_some("mended", [text for each in accepted.definitions if (text := _repairs(each))], is_trouble=False),
     ]
 
@@ -163,6 +164,15 @@ def _repairs(definition: Mapping[str, Any]) -> str:
             found.append(f"the type of its inputSchema {named}, not 'object'")
         found += [f"{keyword} at the root of its inputSchema" for keyword in COMBINATORS if keyword in schema]
     return f"{tool_definitions.quoted(definition['name'])}: {', '.join(found)}" if found else ""
+
+
+def _wrong_headers(definitions: list[tool_definitions.Definition]) -> list[str]:
+    """Tools that clients of the modern revision leave out."""
+    return [
+        f"{tool_definitions.quoted(each['name'])} has a wrong {ANNOTATION} in its inputSchema"
+        for each in definitions
+        if annotated(each.get("inputSchema")) is None
+    ]
 
 
 def _remote_references(definitions: list[tool_definitions.Definition]) -> list[str]:
@@ -186,7 +196,7 @@ def _remote_in(schema: Mapping[str, Any]) -> Iterator[str]:
             reference = part.get("$ref")
             if isinstance(reference, str) and not reference.startswith("#"):
                 yield reference
-            parts += [value for keyword, value in part.items() if keyword not in _NO_SCHEMAS]
+            parts += [value for keyword, value in part.items() if keyword not in DATA]
         elif isinstance(part, list):
             parts += part
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS
-from proxy.protocol.jsonrpc import Request
 
 SEARCH, DESCRIBE, CALL = "search_tools", "describe_tool", "call_tool"
 NAMES: Final = frozenset((SEARCH, DESCRIBE, CALL))
@@ -95,32 +94,29 @@ INSTRUCTIONS: Final = (
 )
 
 
-def unwrapped(message: Request) -> Request:
-    """The call of the real tool for a call of `call_tool` that names one; other messages as they are."""
-    params = message.params
-    if message.method != "tools/call" or params.get("name") != CALL or not isinstance(params.get("arguments"), dict):
-        return message
-    inner = params["arguments"]
+def unwrapped(params: dict[str, Any]) -> dict[str, Any]:
+    """Of tools/call: the params of the real tool's call where they name one for `call_tool`; others as they are."""
+    inner = params.get("arguments")
+    if params.get("name") != CALL or not isinstance(inner, dict) or inner.keys() - {"name", "arguments"}:
+        return params
     name, arguments = inner.get("name"), inner.get("arguments")
     if not isinstance(name, str) or not name or name in NAMES or not isinstance(arguments, dict | None):
-        return message
-    if inner.keys() - {"name", "arguments"}:
-        return message
-    return Request(message.id, message.method, {**params, "name": name, "arguments": arguments})
+        return params
+    return {**params, "name": name, "arguments": arguments}
 
 
-def is_own(message: Request) -> bool:
-    """Whether the message calls one of the three. Unwrap it first."""
-    return message.method == "tools/call" and message.params.get("name") in NAMES
+def is_own(params: dict[str, Any]) -> bool:
+    """Whether params of tools/call, unwrapped, name one of the three."""
+    return params.get("name") in NAMES
 
 
-def read(message: Request) -> Search | Describe:
+def read(params: dict[str, Any]) -> Search | Describe:
     """The arguments of an own call. Raises: BadCompactCall."""
-    arguments = message.params.get("arguments") or {}
+    arguments = params.get("arguments") or {}
     try:
-        if message.params["name"] == SEARCH:
+        if params["name"] == SEARCH:
             return _checked(msgspec.convert(arguments, Search))
-        if message.params["name"] == DESCRIBE:
+        if params["name"] == DESCRIBE:
             return msgspec.convert(arguments, Describe)
     except msgspec.ValidationError as fault:
         raise BadCompactCall(f"The arguments are invalid: {fault}.") from None

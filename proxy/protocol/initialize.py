@@ -26,20 +26,26 @@ def initialize_result(
         "protocolVersion": versions.negotiate(requested_version),
         "capabilities": {"tools": {"listChanged": False}},
         # Newer members are sent to every version: older clients ignore them.
-        "serverInfo": {
-            "name": SERVER_NAME,
-            "title": TITLE,
-            "version": gateway_version,
-            "description": DESCRIPTION,
-            # Clients load icons only from the server's own origin.
-            "icons": [{"src": f"{base_url}{ICON_PATH}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
-            "websiteUrl": base_url,
-        },
-        "instructions": _instructions(vendor_names, why_none, how_to_find),
+        "serverInfo": server_info(base_url, gateway_version),
+        "instructions": instructions(vendor_names, why_none, how_to_find),
     }
 
 
-def _instructions(vendor_names: Sequence[str], why_none: str, how_to_find: str) -> str:
+def server_info(base_url: str, gateway_version: str) -> dict[str, Any]:
+    return {
+        **server_name(gateway_version),
+        "description": DESCRIPTION,
+        # Clients load icons only from the server's own origin.
+        "icons": [{"src": f"{base_url}{ICON_PATH}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
+        "websiteUrl": base_url,
+    }
+
+
+def server_name(gateway_version: str) -> dict[str, Any]:
+    return {"name": SERVER_NAME, "title": TITLE, "version": gateway_version}
+
+
+def instructions(vendor_names: Sequence[str], why_none: str, how_to_find: str = "") -> str:
     if not vendor_names:
         return f"There are no tools yet. {why_none} Tools appear in tools/list as soon as this changes."
     return (

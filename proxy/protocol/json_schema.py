@@ -14,6 +14,7 @@ Schema: TypeAlias = dict[str, Any]
 
 ALTERNATIVES: Final = ("anyOf", "oneOf")
 COMBINATORS: Final = (*ALTERNATIVES, "allOf")
+DATA: Final = frozenset({"const", "default", "enum", "examples"})  # keywords whose values only look like schemas
 
 _MAX_INDIRECTIONS: Final = 5  # references in a row
 _MAX_STEPS: Final = 5_000  # per document

@@ -7,12 +7,13 @@ import msgspec
 from msgspec import Raw
 
 from gateway.lib.sentences import plain
-from proxy.protocol import reserved_meta
+from proxy.protocol import log_levels, reserved_meta
 from proxy.protocol.replies import VendorNotification
 
 MAX_NOTIFICATION_BYTES: Final = 64 * 1024  # larger ones are dropped
 METHOD: Final = "notifications/progress"
 LOG_METHOD: Final = "notifications/message"
+LOWEST_LOG_LEVEL: Final = "debug"
 
 ProgressToken: TypeAlias = str | int
 
@@ -53,16 +54,29 @@ def with_token(params: Mapping[str, Any], token: ProgressToken) -> dict[str, Any
     return {**params, "_meta": {**(params.get("_meta") or {}), _MEMBER: token}}
 
 
-def relayed(notification: VendorNotification, vendor_token: ProgressToken, caller_token: ProgressToken) -> bytes | None:
-    """The bytes that a caller gets of a vendor's notification; None if it is not about its call. Spec: D110"""
+class Wanted(msgspec.Struct, frozen=True):
+    """The notifications that a caller asked for. `token`: its own, None for no progress. `log_level`: the least severe
+    level of log messages, None for none at all."""
+
+    token: ProgressToken | None
+    log_level: str | None = LOWEST_LOG_LEVEL
+
+
+def relayed(notification: VendorNotification, vendor_token: ProgressToken, wanted: Wanted) -> bytes | None:
+    """The bytes that a caller gets of a vendor's notification; None if it is not about its call, or not wanted. Spec:
+    D110"""
     if reserved_meta.mentions_meta(notification.raw) and len(notification.raw) <= MAX_NOTIFICATION_BYTES:
         notification = VendorNotification(notification.method, reserved_meta.cleaned_notification(notification.raw))
     if notification.method == METHOD:
-        return with_caller_token(notification.raw, vendor_token, caller_token)
+        return None if wanted.token is None else with_caller_token(notification.raw, vendor_token, wanted.token)
     if notification.method == LOG_METHOD and len(notification.raw) <= MAX_NOTIFICATION_BYTES:
         # A log message on the stream of a call is about that call.
-        return notification.raw
+        return notification.raw if _is_wanted(notification.raw, wanted.log_level) else None
     return None
+
+
+def _is_wanted(raw: bytes, level: str | None) -> bool:
+    return level == LOWEST_LOG_LEVEL or (level is not None and log_levels.reaches(raw, level))
 
 
 def with_caller_token(raw: bytes, vendor_token: ProgressToken, caller_token: ProgressToken) -> bytes | None:

@@ -38,7 +38,7 @@ def mentions_meta(raw: bytes) -> bool:
 
 def cleaned_result(raw_result: bytes) -> bytes:
     """Without reserved members, in content blocks too; the same object if there are none."""
-    members = _members(raw_result)
+    members = members_of(raw_result)
     if members is None:
         return raw_result
     content = members.get("content")
@@ -50,8 +50,8 @@ def cleaned_result(raw_result: bytes) -> bytes:
 
 
 def cleaned_notification(raw: bytes) -> bytes:
-    members = _members(raw)
-    params = None if members is None else _members(members.get("params"))
+    members = members_of(raw)
+    params = None if members is None else members_of(members.get("params"))
     if members is None or params is None or not _clean(params):
         return raw
     members["params"] = Raw(_encode(params))
@@ -68,11 +68,11 @@ def _cleaned_blocks(content: bytes | Raw) -> bytes | None:
     for position, raw in enumerate(blocks):
         if not mentions_meta(bytes(raw)):
             continue
-        block = _members(raw)
+        block = members_of(raw)
         if block is None:
             continue
         has_reserved = _clean(block)
-        resource = _members(block.get("resource"))
+        resource = members_of(block.get("resource"))
         if resource is not None and _clean(resource):
             block["resource"], has_reserved = Raw(_encode(resource)), True
         if has_reserved:
@@ -82,7 +82,7 @@ def _cleaned_blocks(content: bytes | Raw) -> bytes | None:
 
 def _clean(members: dict[str, Raw]) -> bool:
     """Removes reserved members from the `_meta` in `members`; True if there were any."""
-    meta = _members(members.get(_MEMBER))
+    meta = members_of(members.get(_MEMBER))
     if meta is None:
         return False
     kept = without_reserved(meta)
@@ -95,7 +95,7 @@ def _clean(members: dict[str, Raw]) -> bool:
     return True
 
 
-def _members(raw: bytes | Raw | None) -> dict[str, Raw] | None:
+def members_of(raw: bytes | Raw | None) -> dict[str, Raw] | None:
     """None for anything but a JSON object."""
     if raw is None:
         return None

@@ -160,7 +160,7 @@ class VendorSession:
         prepared = self._prepared or self.prepare()
         self._last_id = message_id = self._last_id + 1
         mask = ReplyMask(self._open_access().secrets)
-        if relay is not None:  # unique in this session, as tokens must be
+        if relay is not None and relay.wants_progress:  # unique in this session, as tokens must be
             params = progress.with_token(params, message_id)
         body = jsonrpc.request(message_id, method, params)
         try:

@@ -9,7 +9,7 @@ import msgspec
 from gateway.hot_path_request import HotPathRequest
 from gateway.lib.sentences import plain
 from proxy.calls.search_tools import describe_tool, search_tools
-from proxy.protocol import compact_tools, jsonrpc
+from proxy.protocol import compact_tools
 from proxy.protocol.compact_tools import BadCompactCall, Search, text_result
 from proxy.request_context import RequestContext
 from proxy.views.responses import HttpError
@@ -32,10 +32,10 @@ def _asked_lists(query: str) -> list[str]:
     return [value for name, _, value in pairs if name == "tools"]
 
 
-async def answer(context: RequestContext, message: jsonrpc.Request) -> dict[str, Any]:
-    """The result of a call of one of the compact tools that is not a call of another tool."""
+async def answer(context: RequestContext, params: dict[str, Any]) -> dict[str, Any]:
+    """The result of a call of one of the compact tools; a call of another tool is not one."""
     try:
-        asked = compact_tools.read(message)
+        asked = compact_tools.read(params)
     except BadCompactCall as fault:
         return text_result(str(fault), is_error=True)
     if isinstance(asked, Search):

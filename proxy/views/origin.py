@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -12,6 +13,8 @@ from proxy.views import responses
 from proxy.views.responses import HttpError
 
 MAX_ORIGIN_CHARACTERS = 300  # a host name has 253 at most
+MAX_PARAM_HEADERS = 50  # of one tool
+_is_param_header = re.compile(r"mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,100}", re.IGNORECASE).fullmatch
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -25,11 +28,18 @@ def check_origin(request: HotPathRequest) -> None:
 def preflight_response(request: HotPathRequest, method: str) -> HttpResponse:
     response = responses.preflight()
     response.headers["Access-Control-Allow-Methods"] = f"{method}, OPTIONS"
-    response.headers["Access-Control-Allow-Headers"] = responses.ALLOWED_HEADERS
+    asked = request.META.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS")
+    response.headers["Access-Control-Allow-Headers"] = ", ".join([responses.ALLOWED_HEADERS, *_param_headers(asked)])
     response.headers["Access-Control-Max-Age"] = "600"
     for name, value in cors_headers(request.META.get("HTTP_ORIGIN")).items():
         response.headers[name] = value
     return response
+
+
+def _param_headers(asked: str | None) -> list[str]:
+    """The Mcp-Param-* headers of a preflight: their names come from tools, so no list has them."""
+    names = [name.strip() for name in (asked or "").split(",")]
+    return [name for name in names if _is_param_header(name)][:MAX_PARAM_HEADERS]
 
 
 def cors_headers(origin: str | None) -> dict[str, str]:

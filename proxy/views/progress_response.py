@@ -8,10 +8,11 @@ waiting --answer first--> JSON
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import structlog
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
 from gateway import draining
@@ -34,9 +35,15 @@ def accepts_events(accept: str | None) -> bool:
 
 
 async def respond_with_progress(
-    message_id: jsonrpc.MessageId, relay: ProgressRelay, call: Coroutine[Any, Any, bytes]
+    message_id: jsonrpc.MessageId,
+    relay: ProgressRelay,
+    call: Coroutine[Any, Any, bytes],
+    respond: Callable[[bytes], HttpResponse] = responses.json_response,
 ) -> HttpResponseBase:
-    """Raises: as `call`, while no stream has begun. A caller who leaves cancels the call."""
+    """`respond` makes the response of an answer without a stream. A caller who leaves cancels the call.
+
+    Raises: as `call`, while no stream has begun.
+    """
     running = asyncio.ensure_future(call)
     running.add_done_callback(lambda _: relay.notify())
     try:
@@ -46,7 +53,7 @@ async def respond_with_progress(
         await asyncio.wait([running])
         raise
     if running.done() and (not relay.has_pending or running.cancelled() or running.exception() is not None):
-        return responses.json_response(await running)
+        return respond(await running)
 
     draining.at_end(running.cancel)
 

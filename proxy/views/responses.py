@@ -18,6 +18,7 @@ from gateway.lib.shared_body import SharedBody
 from gateway.middleware.refusal import Refusal
 from oauth_ext import challenges
 from proxy.outcomes import Denied
+from proxy.protocol import sse
 
 EXPOSED_HEADERS = (
     "WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Auth-Ms, X-Session-Ms, X-Vendor-Ms, X-Total-Ms,"
@@ -54,6 +55,16 @@ def json_parts(parts: Sequence[bytes | SharedBody]) -> HttpResponse:
     if sum(map(len, parts)) <= FREE_BYTES:
         return json_response(b"".join(map(bytes, parts)))
     return SharedBodyResponse(parts, headers={"Content-Type": "application/json", "Cache-Control": "no-store"})
+
+
+def events(messages: Sequence[bytes]) -> HttpResponse:
+    """200 with an event stream that has these messages and ends."""
+    headers = {
+        "Content-Type": "text/event-stream",
+        "Cache-Control": "no-cache, no-transform",
+        "X-Accel-Buffering": "no",
+    }
+    return HotPathResponse(b"".join(map(sse.encode_event, messages)), headers=headers)
 
 
 def accepted() -> HttpResponse:

@@ -8,6 +8,9 @@ import json
 from collections import Counter
 
 from audit.models import RequestAuditEntry
+from proxy.protocol.modern.headers import VERSION
+from proxy.protocol.modern.requests import CLIENT_CAPABILITIES
+from proxy.protocol.modern.revision import PROTOCOL_VERSION, SERVED
 from proxy.protocol.versions import NEWEST_FIRST
 from tests.attacks.refusals import refused
 from tests.attacks.table import attack
@@ -318,6 +321,20 @@ def headers_that_would_say_who_it_is(world: World) -> None:
     assert (row.org_id, row.ip_address) == (world.cast.org.id, world.address)
     assert world.vendor.headers["X-Api-Key"] == "right-key"
     assert not any("203.0.113" in value for value in world.vendor.headers.values())
+
+
+@attack(
+    19, {"method": ("mcp-method", "tools/list"), "tool": ("mcp-name", "fake_list"), "version": (VERSION, "2025-11-25")}
+)
+def headers_that_say_another_call_than_the_body(world: World, lie: tuple[str, str]) -> None:
+    token = world.token()
+    meta = {PROTOCOL_VERSION: SERVED[0], CLIENT_CAPABILITIES: {}}
+    said = {VERSION: SERVED[0], "mcp-method": "tools/call", "mcp-name": "fake_write"} | dict([lie])
+    with world.watched():
+        params = {"name": "fake_write", "arguments": {}, "_meta": meta}
+        for target in ("/v1/mcp", "/v1/fake/mcp"):
+            answer = world.rpc(token, "tools/call", params, target=target, headers=[*said.items()])
+            refused(answer, 400, -32020)
 
 
 @attack(19, ("the same", "of somebody else", "nonsense"))

@@ -18,6 +18,7 @@ from gateway.site.errors import TEXTS
 from oauth_ext.views.token import DESCRIPTIONS
 from proxy.outcomes import CallFault, Denial, VendorFault
 from proxy.protocol import jsonrpc
+from proxy.protocol.modern import errors as modern_errors
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy")
@@ -48,7 +49,12 @@ def all_codes() -> set[str]:
 
 
 def numbers() -> set[int]:
-    return {value for name, value in vars(jsonrpc).items() if name.isupper() and isinstance(value, int)}
+    return {
+        value
+        for module in (jsonrpc, modern_errors)
+        for name, value in vars(module).items()
+        if name.isupper() and not name.startswith("_") and isinstance(value, int)
+    }
 
 
 @cache

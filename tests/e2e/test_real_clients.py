@@ -143,13 +143,15 @@ def test_the_python_sdk_as_a_service_client(client: Client, method: str) -> None
     assert client.registrations() == 0
 
 
-def test_the_inspector_on_the_command_line(client: Client) -> None:
+@pytest.mark.parametrize("revision", ["legacy", "modern"])
+def test_the_inspector_on_the_command_line(client: Client, revision: str) -> None:
     node = programs.newer_node()
     if node is None:
         programs.skip_without_newer_node()
-    listed = inspect(client, node, "--method", "tools/list", "--strict")
+    spoken = ("--protocol-era", revision)
+    listed = inspect(client, node, *spoken, "--method", "tools/list", "--strict")
     more = ("--method", "tools/call", "--tool-name", "acme_whoami", "--stored-auth-only")
-    called = inspect(client, node, *more)
+    called = inspect(client, node, *spoken, *more)
     tools = [tool["name"] for tool in listed["tools"]]
     client.assert_used_tools({"tools": tools, "called": called["structuredContent"]})
     assert client.registrations() == 1

@@ -8,6 +8,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from bench.page_walk import page_paths
+from proxy.protocol.modern.requests import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL
+from proxy.protocol.modern.revision import PROTOCOL_VERSION, SERVED
 from tests.api.oauth_ext.devices import GRANT_TYPE
 from tests.attacks.wire import Sent
 from tests.attacks.world import World, message
@@ -23,6 +25,7 @@ METHODS = (
     *("initialize", "tools/list", "tools/call", "ping", "notifications/initialized", "notifications/cancelled"),
     *("resources/list", "prompts/get", "completion/complete", "logging/setLevel", "server/discover", "tools/Call"),
 )
+MODERN_METHODS = ("server/discover", "tools/list", "tools/call", "tools/call", "subscriptions/listen", "initialize")
 TOOLS = ("fake_list", "fake_write", "fake_fail", "fake__list", "globex_x", "list")
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "1999-01-01", "2026-07-28")
 GRANTS = ("authorization_code", "refresh_token", "client_credentials", "password", GRANT_TYPE)
@@ -97,8 +100,25 @@ class Maker:
         found = message(method, params, chance.mixed(chance.one((1, "a", 0, -1)), 0.1))
         return chance.fields(found, ("id", "jsonrpc", "method", "params")) if chance.may(0.2) else found
 
+    def _modern(self) -> Sent:
+        """A request of the modern revision, whose body and headers agree or almost agree."""
+        chance = self.chance
+        method = chance.mixed(chance.one(MODERN_METHODS), 0.05)
+        meta = {PROTOCOL_VERSION: chance.one((*SERVED, *SERVED, "2031-01-01")), CLIENT_CAPABILITIES: {}}
+        more = (PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, "progressToken")
+        tool = chance.one(TOOLS)
+        known = {"name": tool, "arguments": {"site": "hq"}, "notifications": {}, "_meta": chance.fields(meta, more)}
+        value = message(method, chance.mixed(known, 0.05), chance.mixed(chance.one((1, "a", 0)), 0.1))
+        repeated = {"mcp-protocol-version": SERVED[0], "mcp-method": str(method), "mcp-name": tool}
+        headers = [(name, text if chance.may(0.95) else chance.header_text()) for name, text in repeated.items()]
+        kept = [each for each in headers if chance.may(0.95) and each[1].isascii() and each[1].isprintable()]
+        target = chance.one(("/v1/mcp", "/v1/mcp", "/v1/fake/mcp"))
+        return self._sent("POST", target, bearer=self.bearer(), content=chance.body(value), headers=kept)
+
     def rpc(self) -> Sent:
         chance = self.chance
+        if chance.may(0.3):
+            return self._modern()
         value: Any = self._message()
         if chance.may(0.05):
             value = [self._message() for _ in range(chance.random.choice((0, 1, 2, 5, 21)))]

@@ -16,8 +16,8 @@ from tests.api.proxy.conftest import headers
 class Stream:
     """One POST to the hot path. Call `read` for each message; without it the gateway finds nobody reading."""
 
-    def __init__(self, path: str, bearer: str, body: object) -> None:
-        sent = {"Host": "testserver", "Content-Type": "application/json", **headers(bearer, {})}
+    def __init__(self, path: str, bearer: str, body: object, more: dict[str, str] | None = None) -> None:
+        sent = {"Host": "testserver", "Content-Type": "application/json", **headers(bearer, more or {})}
         scope = post_scope(path, [(name.lower().encode(), value.encode()) for name, value in sent.items()])
         self.status = 0
         self.headers: dict[str, str] = {}

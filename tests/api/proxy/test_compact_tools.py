@@ -12,6 +12,7 @@ from audit.models import RequestAuditEntry
 from gateway.coordination.rules import Rule
 from proxy.protocol import compact_tools
 from tests.api.proxy.conftest import Agent
+from tests.api.proxy.modern import ask
 from tests.factories.tenant import Tenant, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
@@ -176,3 +177,21 @@ async def test_a_search_counts_as_a_request(agent: Agent, tenant: Tenant, settin
     asked = {"name": "search_tools", "arguments": {"query": "reboot"}}
     answers = [await agent.rpc(tenant.agent_key, "tools/call", asked, path=PATH) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 429]
+
+
+async def test_the_modern_revision_has_them_too(agent: Agent, tenant: Tenant, vendor: FakeVendor) -> None:
+    listed = (await ask(agent, tenant.agent_key, "tools/list", path=PATH)).json()["result"]
+    assert [tool["name"] for tool in listed["tools"]] == ["search_tools", "describe_tool", "call_tool"]
+    assert listed["resultType"] == "complete"
+    assert not vendor.seen
+    discovered = (await ask(agent, tenant.agent_key, "server/discover", path=PATH)).json()["result"]
+    assert discovered["instructions"].endswith(compact_tools.INSTRUCTIONS)
+    asked = {"name": "search_tools", "arguments": {"query": "reboot"}}
+    found = (await ask(agent, tenant.agent_key, "tools/call", asked, path=PATH)).json()["result"]
+    assert found["resultType"] == "complete"
+    assert "fake_reboot_device" in found["content"][0]["text"]
+    inner = {"name": "call_tool", "arguments": {"name": "fake_list", "arguments": {}}}
+    called = (await ask(agent, tenant.agent_key, "tools/call", inner, path=PATH)).json()["result"]
+    assert (called["resultType"], called.get("isError", False)) == ("complete", False)
+    rows = [(row.tool, row.status) async for row in RequestAuditEntry.objects.all()]
+    assert rows == [("fake_list", "success")]

@@ -181,11 +181,11 @@ async def test_media_types(agent: Agent, tenant: Tenant) -> None:
         assert (await agent.rpc(key, "ping", Accept=accept)).status_code == 200
 
 
-async def test_an_unknown_protocol_version_makes_newer_clients_fall_back(agent: Agent, tenant: Tenant) -> None:
-    answer = await agent.rpc(tenant.agent_key, "server/discover", **{"MCP-Protocol-Version": "2026-07-28"})
+async def test_a_version_that_is_not_served_makes_newer_clients_fall_back(agent: Agent, tenant: Tenant) -> None:
+    answer = await agent.rpc(tenant.agent_key, "server/discover", **{"MCP-Protocol-Version": "2026-01-01"})
     assert answer.status_code == 400
     error = answer.json()["error"]
-    assert (error["code"], error["data"]["requested"]) == (-32602, "2026-07-28")
+    assert (error["code"], error["data"]["requested"]) == (-32602, "2026-01-01")
     assert error["data"]["supported"] == ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
     initialize = await agent.rpc(tenant.agent_key, "initialize", **{"MCP-Protocol-Version": "2026-07-28"})
     assert initialize.status_code == 200

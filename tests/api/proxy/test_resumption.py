@@ -17,6 +17,7 @@ import pytest
 from proxy.outcomes import VendorFault
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies
+from proxy.protocol.progress import Wanted
 from proxy.protocol.sse import SSEParser
 from proxy.vendors import message_reader, resumption
 from proxy.vendors.destination import Destination, PoolKey
@@ -134,7 +135,7 @@ async def test_each_report_of_each_stream_is_relayed_once() -> None:
         ends(progress(4), ANSWER),
     ]
     async with caller(*streams) as one:
-        relay = ProgressRelay("mine")
+        relay = ProgressRelay(Wanted("mine"))
         assert isinstance(await one.call(relay=relay), replies.VendorResult)
         reported = []
         while (report := relay.pop()) is not None:

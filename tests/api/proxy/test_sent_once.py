@@ -139,7 +139,12 @@ async def test_reserved_members_of_meta_pass_in_neither_direction(
     own = {f"{reserved}serverInfo": {"name": "x"}, "com.example/cost": 3}
     call = vendor._call
     vendor._call = lambda params: {"result": {**call(params)["result"], "_meta": own}}  # type: ignore[method-assign]
-    meta = {f"{reserved}protocolVersion": "2026-07-28", "dev.mcp/x": 1, "traceparent": "00-1"}
+    meta = {
+        f"{reserved}protocolVersion": "2025-11-25",
+        f"{reserved}clientInfo": {},
+        "dev.mcp/x": 1,
+        "traceparent": "00-1",
+    }
     answer = await agent.rpc(
         tenant.agent_key, "tools/call", {"name": "fake_list", "arguments": {"site": "hq"}, "_meta": meta}
     )

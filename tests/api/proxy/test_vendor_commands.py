@@ -87,6 +87,7 @@ def test_a_vendor_in_order(connected: Cast, vendor: FakeVendor) -> None:
     assert "tool name no problem" in lines
     assert "definition no problem" in lines
     assert "reference no problem" in lines
+    assert "header no problem" in lines
     assert "mended no problem" in lines
     assert "end of session HTTP 204" in lines
     assert "right-key" not in "".join(lines)
@@ -108,6 +109,17 @@ def test_trouble_is_marked_and_the_exit_code_says_so(connected: Cast, vendor: Fa
     assert r"! definition Tool 4 'odd\x1b[2Jname' is left out: its name has not 1 to 128 printable characters." in lines
     assert "! definition Tool 5 is left out: it is not an object." in lines
     assert "\x1b" not in "".join(lines)
+
+
+def test_a_tool_that_clients_leave_out_for_its_headers_is_named(connected: Cast, vendor: FakeVendor) -> None:
+    marked = {"type": "string", "x-mcp-header": "Region"}
+    vendor.tools = [
+        {"name": "right", "description": "d", "inputSchema": {"type": "object", "properties": {"a": marked}}},
+        {"name": "wrong", "description": "d", "inputSchema": {"type": "object", "additionalProperties": marked}},
+    ]
+    lines, complaint = doctor("fake", "--org", str(connected.org.id))
+    assert complaint.startswith("1 of ")
+    assert "! header 'wrong' has a wrong x-mcp-header in its inputSchema" in lines
 
 
 def test_what_is_odd_about_schemas_is_reported_with_the_tools_name(connected: Cast, vendor: FakeVendor) -> None:

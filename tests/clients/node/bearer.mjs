@@ -1,5 +1,7 @@
 // Loaded before a program with --import: every HTTP request it makes carries the bearer of MCP_BEARER. For programs
 // that know no option for a header of their own.
+import http from "node:http";
+
 import { getGlobalDispatcher, setGlobalDispatcher } from "undici";
 
 const value = `Bearer ${process.env.MCP_BEARER}`;
@@ -13,3 +15,7 @@ setGlobalDispatcher(
     (dispatch) => (options, handler) => dispatch({ ...options, headers: withBearer(options.headers) }, handler),
   ),
 );
+
+// Requests that are not made by fetch.
+const request = http.request;
+http.request = (options, ...more) => request({ ...options, headers: withBearer(options.headers) }, ...more);

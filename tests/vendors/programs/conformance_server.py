@@ -16,6 +16,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
+from mcp_types.jsonrpc import MISSING_REQUIRED_CLIENT_CAPABILITY
 
 PNG = base64.b64encode(
     base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
@@ -26,6 +27,10 @@ WAV = base64.b64encode(
 MOMENT_S = 0.05
 PLAIN: dict[str, Any] = {"type": "object", "properties": {}}
 PROMPT: dict[str, Any] = {"type": "object", "properties": {"prompt": {"type": "string"}}}
+MIRRORED: dict[str, Any] = {
+    "type": "object",
+    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+}
 SCHEMA_2020_12: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",
@@ -111,6 +116,14 @@ async def error_handling(ctx: Context, arguments: dict[str, Any]) -> Blocks:
     raise RuntimeError("This tool intentionally returns an error for testing")
 
 
+async def missing_capability(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    declared = ctx.session.client_capabilities
+    if declared is None or declared.sampling is None:
+        needed = {"requiredCapabilities": {"sampling": {}}}
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "This tool needs a client that can sample.", needed)
+    return [text("The client can sample.")]
+
+
 async def reconnection(ctx: Context, arguments: dict[str, Any]) -> Blocks:
     if ctx.close_sse_stream is not None:
         await ctx.close_sse_stream()
@@ -148,6 +161,10 @@ TOOLS: dict[str, tuple[Tool, str, dict[str, Any]]] = {
     "test_tool_with_logging": (tool_with_logging, "Logs while it runs.", PLAIN),
     "test_tool_with_progress": (tool_with_progress, "Reports progress while it runs.", PLAIN),
     "test_error_handling": (error_handling, "Fails.", PLAIN),
+    "test_missing_capability": (missing_capability, "Needs a client that can sample.", PLAIN),
+    "test_streaming_elicitation": (asks(PLAIN), "Asks the person, in the middle of a stream.", PLAIN),
+    "test_logging_tool": (tool_with_logging, "Logs while it runs.", PLAIN),
+    "test_x_mcp_header": (simple_text, "Takes an argument that a header repeats.", MIRRORED),
     "test_reconnection": (reconnection, "Closes its stream before it answers.", PLAIN),
     "test_sampling": (sampling, "Asks the client's model.", PROMPT),
     "test_elicitation": (asks(PLAIN), "Asks the person.", PLAIN),
@@ -171,6 +188,8 @@ async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.
     try:
         return types.CallToolResult(content=await TOOLS[params.name][0](ctx, params.arguments or {}))
     except (RuntimeError, KeyError, MCPError) as fault:
+        if isinstance(fault, MCPError) and fault.code == MISSING_REQUIRED_CLIENT_CAPABILITY:
+            raise  # no fault of the tool's own: the request itself is refused
         return types.CallToolResult(content=[text(str(fault))], is_error=True)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.protocol.progress import relayed, split_meta
+from proxy.protocol.progress import Wanted, relayed, split_meta
 from proxy.protocol.replies import VendorNotification, VendorResult, parse_message
 from proxy.protocol.reserved_meta import cleaned_notification, cleaned_result, is_reserved
 from proxy.protocol.tool_definitions import approvable_json, exposed_definition
@@ -108,7 +108,7 @@ def _note(method: str, **params: Any) -> VendorNotification:
 @pytest.mark.parametrize("method", ["notifications/progress", "notifications/message"])
 def test_notifications_lose_theirs_too(method: str) -> None:
     note = _note(method, progressToken=3, progress=1, data="d", _meta={RESERVED: {}, "own": 1})
-    passed = relayed(note, 3, "mine")
+    passed = relayed(note, 3, Wanted("mine"))
     assert passed is not None
     params = json.loads(passed)["params"]
     assert params["_meta"] == {"own": 1}

@@ -1,0 +1,50 @@
+"""The parts of a request that all protocol versions read alike: tool call, scope, vendors by name. Spec: D105-D111"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
+from proxy.calls.call_tool import ToolCall
+from proxy.calls.decide import may_use_vendor
+from proxy.calls.list_tools import may_list
+from proxy.calls.no_access_reasons import why_no_vendor
+from proxy.outcomes import Denial, Denied
+from proxy.progress_relay import ProgressRelay
+from proxy.protocol import progress
+from proxy.protocol.trace_context import take_parent
+from proxy.request_context import RequestContext
+from proxy.views import responses
+from proxy.views.progress_response import accepts_events
+from proxy.views.route import Route
+
+
+def tool_call(
+    context: RequestContext, vendor: Vendor | None, params: dict[str, Any], accept: str | None = None
+) -> ToolCall:
+    """With a relay if the caller asks for progress and accepts event streams."""
+    name, arguments, fault = params.get("name"), params.get("arguments"), ""
+    if not isinstance(name, str) or not name or len(name) > TOOL_NAME_MAX_CHARACTERS:
+        name, fault = "", "params.name must be a tool name"
+    elif not isinstance(arguments, dict | None):
+        fault = "params.arguments must be an object"
+    # The vendor does not get the caller's token: callers share sessions, and their tokens may be equal.
+    token, meta = progress.split_meta(params.get("_meta"))
+    if context.trace is not None and meta is not None:
+        context.trace.adopt_late(take_parent(meta))  # the vendor gets ours in its place
+    relay = ProgressRelay(progress.Wanted(token)) if token is not None and accepts_events(accept) else None
+    return ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta or None, relay=relay, fault=fault)
+
+
+def check_scope(context: RequestContext, route: Route, vendor: Vendor) -> None:
+    """Refuses a token of another vendor from the first request on. Raises: HttpError with 403."""
+    verdict = may_use_vendor(context.caller, vendor)
+    if isinstance(verdict, Denied) and verdict.denial is Denial.SCOPE:
+        raise responses.insufficient_scope(route.resource_path, verdict.scope_needed, verdict.text)
+
+
+def vendor_names(context: RequestContext, vendor: Vendor | None) -> tuple[list[str], str]:
+    """The vendors that the caller may use, and for a caller without any the reasons, in sentences."""
+    vendors = [vendor] if vendor else context.caller.catalog.all()
+    names = [one.name for one in vendors if may_list(context, one)]
+    return names, "" if names else why_no_vendor(context.caller, vendors)

@@ -1,0 +1,144 @@
+"""The modern revision at /v1/mcp and /v1/:vendor/mcp: one request, one answer, nothing kept between them.
+
+Spec: MCP 2026-07-28 · D159 · docs/decisions/0102
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+
+import gateway
+from gateway.catalog.vendor import Vendor
+from gateway.hot_path_request import HotPathRequest
+from proxy.calls.call_tool import ToolCall, call_tool
+from proxy.calls.list_tools import list_tools
+from proxy.outcomes import BadArguments, Delivered, Denied, Outcome, VendorError
+from proxy.progress_relay import ProgressRelay
+from proxy.protocol import compact_tools, initialize, jsonrpc, progress
+from proxy.protocol.modern import errors, headers, param_headers, results, subscriptions
+from proxy.protocol.modern.errors import Refusal
+from proxy.protocol.modern.headers import McpHeaders
+from proxy.protocol.modern.requests import ModernRequest, read_message
+from proxy.request_context import RequestContext
+from proxy.vendors import fair_scheduler
+from proxy.views import compact_calls, mcp_outcomes, responses
+from proxy.views.mcp_requests import check_scope, tool_call, vendor_names
+from proxy.views.progress_response import accepts_events, respond_with_progress
+from proxy.views.route import Route, count
+
+_NOTHING = progress.Wanted(None, None)
+
+
+async def answer(
+    context: RequestContext, request: HotPathRequest, route: Route, vendor: Vendor | None, message: jsonrpc.Message
+) -> HttpResponseBase:
+    """Raises: as the earlier versions' methods."""
+    said = headers.read(request.scope["headers"])
+    asked = read_message(message, said)
+    if asked is None:
+        return responses.accepted()
+    if isinstance(asked, Refusal):
+        return refused(asked)
+    accept = request.META.get("HTTP_ACCEPT")
+    params = compact_tools.unwrapped(asked.params) if route.is_compact else asked.params
+    if asked.method == "tools/call" and not (route.is_compact and compact_tools.is_own(params)):
+        call = _read_call(asked, tool_call(context, vendor, params), said, accept)
+        # A client mirrors arguments into headers by the definition of the tool that it calls, here call_tool.
+        is_wrapped = params is not asked.params
+        return await _answer_call(context, route, asked, replace(call, contradiction=None) if is_wrapped else call)
+    await count(context)
+    if vendor is not None:
+        check_scope(context, route, vendor)
+    if asked.method == "server/discover":
+        return responses.json_response(jsonrpc.result(asked.id, _discovered(context, route, vendor)))
+    if asked.method == "tools/list":
+        return await _list(context, route, vendor, asked)
+    if asked.method == "tools/call":
+        result = await compact_calls.answer(context, asked.params)
+        return responses.json_response(jsonrpc.result(asked.id, results.complete(result, _server())))
+    if asked.method == "subscriptions/listen":
+        return _listen(asked, accept)
+    return refused(errors.method_not_found(asked.id))
+
+
+def refused(refusal: Refusal) -> HttpResponse:
+    return responses.json_response(refusal.body, refusal.status)
+
+
+def _discovered(context: RequestContext, route: Route, vendor: Vendor | None) -> dict[str, object]:
+    how_to_find = compact_tools.INSTRUCTIONS if route.is_compact else ""
+    server = initialize.server_info(settings.BASE_URL, gateway.__version__)
+    return results.discovered(server, initialize.instructions(*vendor_names(context, vendor), how_to_find))
+
+
+async def _list(context: RequestContext, route: Route, vendor: Vendor | None, asked: ModernRequest) -> HttpResponse:
+    if asked.params.get("cursor") is not None:
+        text = "Unknown cursor: the list has one page"
+        return responses.json_response(jsonrpc.error(asked.id, jsonrpc.INVALID_PARAMS, text))
+    if route.is_compact:
+        before, after = results.around_list(_server(), {})
+        return responses.json_parts((jsonrpc.result_head(asked.id) + before, compact_tools.LIST, after + b"}"))
+    listed = await list_tools(context, [vendor] if vendor else None)
+    meta = {"gateway/unavailable": listed.unavailable} if listed.unavailable else {}
+    before, after = results.around_list(_server(), meta)
+    return responses.json_parts((jsonrpc.result_head(asked.id) + before, listed.body, after + b"}"))
+
+
+def _listen(asked: ModernRequest, accept: str | None) -> HttpResponse:
+    if not accepts_events(accept):
+        raise responses.HttpError(406, "not_acceptable", "Accept text/event-stream: a subscription is one.")
+    if not subscriptions.is_filter(asked.params.get("notifications")):
+        text = "params.notifications must say which notifications to send"
+        return responses.json_response(jsonrpc.error(asked.id, jsonrpc.INVALID_PARAMS, text))
+    return responses.events(subscriptions.messages(asked.id, _server()))
+
+
+def _read_call(asked: ModernRequest, call: ToolCall, said: McpHeaders, accept: str | None) -> ToolCall:
+    token, _ = progress.split_meta(asked.params["_meta"])
+    wanted = progress.Wanted(token, asked.log_level)
+    relay = ProgressRelay(wanted) if wanted != _NOTHING and accepts_events(accept) else None
+    contradiction = partial(param_headers.contradiction, arguments=call.arguments, headers=said)
+    return replace(call, relay=relay, contradiction=contradiction)
+
+
+async def _answer_call(context: RequestContext, route: Route, asked: ModernRequest, call: ToolCall) -> HttpResponseBase:
+    status = 200
+
+    async def run() -> bytes:
+        nonlocal status
+        status, body = await _rendered(context, route, asked, await call_tool(context, call))
+        return body
+
+    def respond(body: bytes) -> HttpResponse:
+        return responses.json_response(body, status)
+
+    if call.relay is None:
+        return respond(await run())
+    return await respond_with_progress(asked.id, call.relay, run(), respond)
+
+
+async def _rendered(context: RequestContext, route: Route, asked: ModernRequest, outcome: Outcome) -> tuple[int, bytes]:
+    """The HTTP status of an answer without a stream, and the message. Raises: HttpError with 403 or 429."""
+    if isinstance(outcome, Delivered):
+        raw = outcome.raw_result
+        work = partial(results.of_tool, raw, _server())
+        parts = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, len(raw))
+        return 200, b"".join((jsonrpc.result_head(asked.id), *parts, b"}"))
+    if isinstance(outcome, Denied):
+        return 200, jsonrpc.result(asked.id, results.complete(mcp_outcomes.denied_result(route, outcome), _server()))
+    if isinstance(outcome, VendorError):
+        return errors.of_vendor(asked.id, outcome.raw_error, asked.capabilities)
+    if isinstance(outcome, BadArguments) and outcome.is_header_mismatch:
+        refusal = errors.header_mismatch(asked.id, outcome.text)
+        return refusal.status, refusal.body
+    return 200, mcp_outcomes.render(route, asked.id, outcome)
+
+
+def _server() -> dict[str, object]:
+    """The gateway's name, for the `_meta` of results."""
+    return initialize.server_name(gateway.__version__)
