@@ -48,7 +48,7 @@ class RequestAuditAdmin(LogAdmin):
     list_display = tuple("timestamp org_id user_label vendor tool source status error_code count duration_ms".split())
     list_filter = ("source", "status")
     search_fields = ("=org_id", "user_id__exact", "vendor__exact", "tool__exact", "request_id__exact")
-    search_help_text = "Whole values: organization id, user id, vendor, tool or request id."
+    search_help_text = "Search by exact organization ID, user ID, vendor, tool or request ID."
 
 
 @admin.register(AdminAuditEntry)
@@ -56,7 +56,7 @@ class AdminAuditAdmin(LogAdmin):
     list_display = ("timestamp", "org_id", "actor_label", "event_type", "target_label")
     list_filter = ("event_type",)
     search_fields = ("=org_id", "actor_id__exact", "target_id__exact", "event_type__exact", "request_id__exact")
-    search_help_text = "Whole values: organization id, actor id, target id, event type or request id."
+    search_help_text = "Search by exact organization ID, actor ID, target ID, event type or request ID."
 
 
 @admin.register(Seal)
@@ -97,7 +97,7 @@ class LogDestinationAdmin(ReadOnlyAdmin):
     )
     list_filter = ("platform", "status", "enabled")
     search_fields = ("=id", "=org_id", "label__icontains")
-    search_help_text = "A destination's or an organization's id, or a part of a label."
+    search_help_text = "Search by destination ID, organization ID or part of a label."
 
     @admin.display(description="Host")
     def host(self, destination: LogDestination) -> str:
@@ -110,7 +110,7 @@ class DeliveryHourAdmin(ReadOnlyAdmin):
     list_display = fields = ("destination", "hour", "delivered", "refused", "skipped", "failures", "sent_bytes")
     list_select_related = ("destination",)
     search_fields = ("=destination__id", "=destination__org_id")
-    search_help_text = "A destination's or an organization's id."
+    search_help_text = "Search by destination or organization ID."
 
 
 @admin.register(SentHour)
@@ -127,7 +127,7 @@ class RefusedRecordAdmin(ReadOnlyAdmin):
     list_display = fields = ("destination", "log", "row_id", "reason", "refused_at")
     list_select_related = ("destination",)
     search_fields = ("=destination__id", "=destination__org_id", "=row_id")
-    search_help_text = "A destination's, an organization's or a record's id."
+    search_help_text = "Search by destination, organization or record ID."
 
 
 class RollUpAdmin(LogAdmin):
@@ -146,18 +146,18 @@ class UsageCountAdmin(RollUpAdmin):
     list_display = tuple("day hour org_id vendor tool user_id source outcome calls duration_ms".split())
     list_filter = ("source", "outcome")
     search_fields = ("=org_id", "user_id__exact", "vendor__exact", "tool__exact")
-    search_help_text = "Whole values: organization id, user id, vendor or tool."
+    search_help_text = "Search by exact organization ID, user ID, vendor or tool."
 
 
 @admin.register(UsageDuration)
 class UsageDurationAdmin(RollUpAdmin):
     list_display = ("day", "hour", "org_id", "vendor", "bucket", "calls")
     search_fields = ("=org_id", "vendor__exact")
-    search_help_text = "Whole values: organization id or vendor."
+    search_help_text = "Search by exact organization ID or vendor."
 
 
 @admin.register(UsageLabel)
 class UsageLabelAdmin(LogAdmin):
     list_display = ("org_id", "user_id", "label")
     search_fields = ("=org_id", "user_id__exact", "label__exact")
-    search_help_text = "Whole values: organization id, user id or label."
+    search_help_text = "Search by exact organization ID, user ID or label."

@@ -19,12 +19,12 @@ REQUEST_CSV: CsvColumns = {
     "duration_ms": sentence("milliseconds from the request to its answer"),
     "client_id": sentence("the app or agent that sent it"),
     "request_id": sentence("the X-Request-Id of the answer"),
-    "count": sentence("calls in this row: more than 1 for rate-limited calls of one minute"),
+    "count": sentence("calls in this row: more than 1 where the rate-limited calls of one minute share it"),
 }
 ADMIN_CSV: CsvColumns = {
-    "actor": sentence("the name of the one who made the change, at that time"),
+    "actor": sentence("the name, at that time, of the person who made the change"),
     "actor_id": sentence("its id; system for background jobs"),
-    "target": sentence("the name of the row that was changed, at that time"),
+    "target": sentence("the name, at that time, of what was changed"),
     "target_id": sentence("its id"),
     "event_type": sentence("the kind of change"),
     "timestamp": sentence("the time of the change in UTC"),

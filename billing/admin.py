@@ -33,9 +33,9 @@ class SubscriptionAdmin(ReadOnlyAdmin):
     list_filter = ("status",)
     list_select_related = ("organization",)
     search_fields = ("organization__name", "=organization__id", "=customer_id", "=subscription_id")
-    search_help_text = "An organization's name or id, or the provider's customer or subscription."
+    search_help_text = "Search by organization name or ID, or by the provider's customer or subscription ID."
 
-    @admin.display(description="Events of the provider, newest first")
+    @admin.display(description="Provider events, newest first")
     def events(self, subscription: Subscription) -> str:
         rows = list(story(subscription.organization)[:SHOWN_EVENTS])
         if not rows:
@@ -75,7 +75,7 @@ class ProviderEventAdmin(ReadOnlyAdmin):
     list_filter = ("kind", "source")
     list_select_related = ("organization",)
     search_fields = ("=id", "=customer_id", "=subscription_id", "organization__name", "=organization__id")
-    search_help_text = "The provider's event, customer or subscription, or an organization's name or id."
+    search_help_text = "Search by the provider's event, customer or subscription ID, or by organization name or ID."
 
 
 @admin.register(ProviderCancellation)
@@ -84,7 +84,7 @@ class ProviderCancellationAdmin(ReadOnlyAdmin):
     fields = _OF_CANCELLATION
     list_display = _OF_CANCELLATION
     search_fields = ("=customer_id", "=organization_id")
-    search_help_text = "The provider's customer, or the id of the deleted organization."
+    search_help_text = "Search by the provider's customer ID, or the ID of the deleted organization."
 
 
 if has_provider():

@@ -82,7 +82,7 @@ class PaymentsBusy(DomainError):
 
     code, message, status = (
         "overloaded",
-        sentence("Too many requests wait for the payment provider. Try again in a moment."),
+        sentence("Too many requests are waiting for the payment provider. Try again in a moment."),
         503,
     )
     headers: Mapping[str, str] = {"Retry-After": "2"}
@@ -93,13 +93,13 @@ class ProviderDecides(Conflict):
 
     code, message = (
         "provider_decides",
-        sentence("The payment provider's events set the subscription, and no command does."),
+        sentence("The payment provider's events set the subscription. A command can't change it."),
     )
 
 
 # Refusals of webhooks. Spec: D90
 class InvalidSignature(Invalid):
-    code, message = "invalid_signature", sentence("The signature does not fit this body at this time.")
+    code, message = "invalid_signature", sentence("The signature does not match this body or its timestamp.")
 
 
 class InvalidEvent(Invalid):

@@ -83,7 +83,7 @@ def connected_vendors(organization: Organization) -> list[str]:
 
 
 def organization_vendors(organization: Organization) -> list[str]:
-    """Slugs of the vendors with a credential of the organization itself, sorted. Spec: §4.6 · D141"""
+    """List the vendors with credentials of the organization, sorted. Spec: §4.6 · D141"""
     return vendors_at(organization, CredentialScope.ORGANIZATION)
 
 

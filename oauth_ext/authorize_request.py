@@ -141,7 +141,7 @@ def _only(fields: _Fields, name: str) -> str:
 def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> AuthorizeRequest:
     for name, values in fields.items():
         if len(values) > 1 and name not in _REPEATABLE:
-            raise _ParameterError("invalid_request", sentence("The parameter %(name)s is given twice.", name=name))
+            raise _ParameterError("invalid_request", sentence("The parameter %(name)s appears twice.", name=name))
     response_type = _only(fields, "response_type")
     if not response_type:
         raise _ParameterError("invalid_request", "response_type is missing.")
@@ -151,7 +151,7 @@ def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> 
         raise _ParameterError("invalid_request", sentence("Only the response mode query is supported."))
     prompts = _only(fields, "prompt").split()
     if len(prompts) > 1 and "none" in prompts:
-        raise _ParameterError("invalid_request", sentence("The prompt none excludes every other."))
+        raise _ParameterError("invalid_request", sentence("The prompt value none can't be combined with others."))
     return AuthorizeRequest(
         client=client,
         redirect_uri=redirect_uri,

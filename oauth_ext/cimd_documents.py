@@ -39,12 +39,14 @@ def read(client_id: str, document: object, existing: Callable[[Sequence[str]], l
     if not isinstance(document, Mapping):
         raise BadMetadata(INVALID_CLIENT_METADATA, "The client's document must be a JSON object.")
     if document.get("client_id") != client_id:
-        raise BadMetadata(INVALID_CLIENT_METADATA, "The client's document names another client_id than its address.")
+        raise BadMetadata(INVALID_CLIENT_METADATA, "The client_id in the client's document differs from its address.")
     if "client_secret" in document or "client_secret_expires_at" in document:
-        raise BadMetadata(INVALID_CLIENT_METADATA, "The client's document must not speak of a secret.")
+        raise BadMetadata(INVALID_CLIENT_METADATA, "The client's document must not contain a secret.")
     # The client reads no registration response, so an unsupported value cannot be replaced: it is refused.
     if document.get("token_endpoint_auth_method", registration.AUTH_METHOD) != registration.AUTH_METHOD:
-        raise BadMetadata(INVALID_CLIENT_METADATA, "The client's document asks for authentication other than none.")
+        raise BadMetadata(
+            INVALID_CLIENT_METADATA, "The client's document requires an authentication method other than none."
+        )
     return registration.read(document, existing)
 
 

@@ -33,7 +33,7 @@ def fetch_document(address: str) -> Fetched:
     """Raises: FetchFailed. Spec: D117 · protocol.md B.10"""
     answer = _get(address)
     if answer.status != 200:
-        raise FetchFailed(f"The client's document answers with status {answer.status}.")
+        raise FetchFailed(f"The client's document returned status {answer.status}.")
     media_type = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if media_type != "application/json" and not (
         media_type.startswith("application/") and media_type.endswith("+json")

@@ -42,7 +42,7 @@ def parse(content_type: str, body: bytes, known: frozenset[str] = TOKEN_FIELDS) 
         raise FormError("The body is not a well-formed form.") from None
     counts = Counter(name for name, _ in pairs)
     if any(count > 1 and name not in REPEATABLE for name, count in counts.items()):
-        raise FormError("A parameter is given twice.")
+        raise FormError("A parameter appears twice.")
     fields: dict[str, tuple[str, ...]] = {}
     for name, value in pairs:
         # Unknown and empty fields count as absent.

@@ -81,7 +81,9 @@ class UserAdmin(ActingAdmin):
     list_filter = ("is_active", "is_staff")
     search_fields = ("email", "first_name", "last_name", "display_name", "=id")
 
-    @admin.action(description="Deactivate, with sessions, tokens and created agent keys", permissions=["staff_delete"])
+    @admin.action(
+        description="Deactivate and end sessions, tokens and created agent keys", permissions=["staff_delete"]
+    )
     def deactivate_people(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
         def deactivate(actor: Actor, person: User) -> None:
             # The person would lose access to the admin at once.
@@ -92,7 +94,7 @@ class UserAdmin(ActingAdmin):
 
         self.act(request, chosen, deactivate, "deactivated.")
 
-    @admin.action(description="Let sign in again", permissions=["staff_delete"])
+    @admin.action(description="Allow to sign in again", permissions=["staff_delete"])
     def reactivate_people(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
         def reactivate(actor: Actor, person: User) -> None:
             # Memberships count again; sessions, tokens and keys stay ended.
@@ -119,7 +121,7 @@ class MembershipAdmin(ActingAdmin):
     search_fields = ("user__email", "organization__name")
 
     @admin.action(
-        description="Remove from the organization, with tokens and server access", permissions=["staff_delete"]
+        description="Remove from the organization and end tokens and server access", permissions=["staff_delete"]
     )
     def remove_members(self, request: HttpRequest, chosen: QuerySet[Membership]) -> None:
         def remove(actor: Actor, row: Membership) -> None:
@@ -186,7 +188,7 @@ class ServerAccessAdmin(ActingAdmin):
     list_select_related = ("organization", "membership", "team")
     search_fields = ("vendor", "organization__name", "membership__user__email", "team__name")
 
-    @admin.action(description="Revoke the server access", permissions=["staff_delete"])
+    @admin.action(description="Revoke server access", permissions=["staff_delete"])
     def revoke_access(self, request: HttpRequest, chosen: QuerySet[ServerAccess]) -> None:
         def revoke(actor: Actor, row: ServerAccess) -> None:
             of: dict[str, Any] = {"actor": actor, "organization": row.organization, "vendor": row.vendor}

@@ -38,7 +38,7 @@ class LastOwner(Conflict):
             )
             if themselves
             else sentence(
-                "An organization keeps an owner. Add another one first, with `manage.py add_member --role owner`."
+                "Every organization needs an owner. Add another one first with `manage.py add_member --role owner`."
             )
         )
 
@@ -127,7 +127,7 @@ class AllowlistChanged(Conflict):
 class ToolsChanged(Conflict):
     """The vendor's tools differ from those that the reviewer saw. Spec: ux.md 7"""
 
-    code, message = "tools_changed", sentence("The vendor’s tools have changed again. Review them once more.")
+    code, message = "tools_changed", sentence("The vendor’s tools have changed again. Review them again.")
 
 
 class InvitationNotFound(NotFound):

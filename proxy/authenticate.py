@@ -41,9 +41,9 @@ async def authenticate(
     """Raises: InvalidBearer; AuthThrottled; DatabaseUnavailable; CoordinationUnavailable. Spec: §5 (2)"""
     # Agent keys open the unified endpoint only.
     if not agent_keys and looks_like_agent_key(token):
-        raise InvalidBearer("An agent key opens the unified MCP endpoint only.")
+        raise InvalidBearer("An agent key works only at the unified MCP endpoint.")
     caller = await caller_cache.get(token, address)
     # The audience of an access token must name this resource (RFC 8707). Agent keys are checked above.
     if not caller.own.is_agent_key and not caller.own.audiences & audiences:
-        raise InvalidBearer("The token is meant for another resource.")
+        raise InvalidBearer("The token is for a different resource.")
     return caller

@@ -75,7 +75,7 @@ def organization_access(org_id: uuid.UUID) -> OrganizationAccess:
 def organization_in(org_id: uuid.UUID, row: bytes | None) -> OrganizationAccess:
     """`row`: the answer of BY_ORGANIZATION. Raises: InvalidBearer without one."""
     if row is None:
-        raise InvalidBearer("The organization is gone.")
+        raise InvalidBearer("The organization no longer exists.")
     organization = read_organization(row)
     by_vendor = groupby(map(credential_ref, organization.credentials), key=lambda ref: ref.vendor)
     return OrganizationAccess(

@@ -67,7 +67,7 @@ class VendorError:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The vendor did not answer properly. `detail` holds no internal address."""
+    """The vendor did not respond properly. `detail` holds no internal address."""
 
     vendor: str
     fault: VendorFault

@@ -19,13 +19,13 @@ from orgs.selectors import mean_tool_list_bytes
 _QUERY = (
     QueryParameter(
         "range",
-        "So many days in UTC, the last of which is today; `all` begins with the first call.",
+        "A number of days in UTC, ending today; `all` starts with the first call.",
         {"type": "string", "enum": [*RANGES, ALL], "default": DEFAULT_RANGE},
     ),
     QueryParameter(
         "start", "Overrides `range`, as `end` does. A date, or an RFC 3339 time; a time without a zone is UTC."
     ),
-    QueryParameter("end", "As `start`, and inclusive: a date means its whole day in UTC."),
+    QueryParameter("end", "As `start`, but inclusive: a date covers the whole day in UTC."),
 )
 
 
@@ -45,7 +45,7 @@ class _Dashboard(ChosenOrgView):
 class UsageDashboard(_Dashboard):
     """GET /api/dashboard/usage. Spec: §4.11 · D88, D149, D150, D151"""
 
-    operations = {"GET": Operation("Its calls, by vendor, user, day and source", answer=UsageOut, query=_QUERY)}
+    operations = {"GET": Operation("Calls by vendor, user, day and source", answer=UsageOut, query=_QUERY)}
 
     def figures(self, period: Period) -> object:
         return selectors.usage(self.organization.id, period)
@@ -54,7 +54,7 @@ class UsageDashboard(_Dashboard):
 class SavingsDashboard(_Dashboard):
     """GET /api/dashboard/savings. Spec: §4.11 · D138, D149, D151"""
 
-    operations = {"GET": Operation("What command-line calls saved, estimated", answer=SavingsOut, query=_QUERY)}
+    operations = {"GET": Operation("Estimated savings of command-line calls", answer=SavingsOut, query=_QUERY)}
 
     def figures(self, period: Period) -> object:
         return selectors.savings(self.organization.id, period, mean_tool_list_bytes(self.organization))
@@ -63,7 +63,9 @@ class SavingsDashboard(_Dashboard):
 class VendorsDashboard(_Dashboard):
     """GET /api/dashboard/vendors. Spec: §4.11 · D89, D149, D151"""
 
-    operations = {"GET": Operation("Its vendors by calls, with their top tools", answer=VendorsUsageOut, query=_QUERY)}
+    operations = {
+        "GET": Operation("Vendors by number of calls, with their top tools", answer=VendorsUsageOut, query=_QUERY)
+    }
 
     def figures(self, period: Period) -> object:
         return {"vendors": selectors.vendors(self.organization.id, period)}

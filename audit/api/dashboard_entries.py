@@ -12,22 +12,22 @@ from gateway.web.fields import Timestamp
 class PeriodOut(serializers.Serializer[Any]):
     """Both ends are inclusive."""
 
-    start = Timestamp(help_text="Without a start, the first day with a call.")
+    start = Timestamp(help_text="If no start is given, the first day with a call.")
     end = Timestamp()
 
 
 class _CallsOut(serializers.Serializer[Any]):
-    totalCalls = serializers.IntegerField(source="total.calls", help_text="Refused calls are not in it.")
+    totalCalls = serializers.IntegerField(source="total.calls", help_text="Refused calls are not included.")
     uniqueUsers = serializers.IntegerField(source="user_count")
-    avgResponseTimeMs = serializers.IntegerField(source="total.average_ms", help_text="Of calls with an outcome.")
+    avgResponseTimeMs = serializers.IntegerField(source="total.average_ms", help_text="For calls with an outcome.")
     p50ResponseTimeMs = serializers.IntegerField(source="percentiles.p50_ms", help_text="Within 5 %.")
     p95ResponseTimeMs = serializers.IntegerField(source="percentiles.p95_ms", help_text="Within 5 %.")
     errors = serializers.IntegerField(  # type: ignore[assignment]
         source="total.errors", help_text="Part of `totalCalls`."
     )
-    denied = serializers.IntegerField(source="total.denied", help_text="Refused calls, not in `totalCalls`.")
+    denied = serializers.IntegerField(source="total.denied", help_text="Refused calls; not included in `totalCalls`.")
     rateLimited = serializers.IntegerField(
-        source="total.rate_limited", help_text="Calls above a limit, not in `totalCalls` and not in `denied`."
+        source="total.rate_limited", help_text="Calls above a limit; included in neither `totalCalls` nor `denied`."
     )
 
 
@@ -38,7 +38,7 @@ class VendorCallsOut(serializers.Serializer[Any]):
 
 class UserCallsOut(serializers.Serializer[Any]):
     userId = serializers.CharField(source="user_id")
-    userLabel = serializers.CharField(source="user_label", help_text="Of the latest call.")
+    userLabel = serializers.CharField(source="user_label", help_text="Time of the latest call.")
     calls = serializers.IntegerField()
 
 
@@ -58,7 +58,7 @@ class UsageOut(_CallsOut):
     range = PeriodOut(source="*")
     byVendor = VendorCallsOut(many=True, source="vendors")
     byUser = UserCallsOut(many=True, source="users")
-    byDay = DayCallsOut(many=True, source="days", help_text="In UTC, the oldest first; days without calls are absent.")
+    byDay = DayCallsOut(many=True, source="days", help_text="In UTC, oldest first; days without calls are omitted.")
     bySource = SourceCallsOut(source="*")
 
 
@@ -72,7 +72,7 @@ class VendorUsageOut(_CallsOut):
 
     vendor = serializers.CharField()
     displayName = serializers.CharField(source="display_name")
-    topTools = ToolCallsOut(many=True, source="tools", help_text="The five that are called most.")
+    topTools = ToolCallsOut(many=True, source="tools", help_text="The five most called tools.")
 
 
 class VendorsUsageOut(serializers.Serializer[Any]):
@@ -85,12 +85,13 @@ class MeasuredOut(serializers.Serializer[Any]):
     """Bytes behind the estimate."""
 
     toolListBytes = serializers.IntegerField(
-        source="tool_list_bytes", help_text="Of the tool lists that command-line callers did not load."
+        source="tool_list_bytes", help_text="Size of the tool lists that command-line callers did not load."
     )
     cliResponseBytes = serializers.IntegerField(source="cli_response_bytes", help_text="Results of CLI calls.")
     mcpResponseBytes = serializers.IntegerField(source="mcp_response_bytes", help_text="Results of MCP calls.")
     savedShare = serializers.FloatField(
-        source="saved_share", help_text="`toolListBytes` as a share of them and `cliResponseBytes` together, 0 to 1."
+        source="saved_share",
+        help_text="`toolListBytes` as a share of `toolListBytes` plus `cliResponseBytes`, from 0 to 1.",
     )
 
 

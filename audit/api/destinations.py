@@ -39,36 +39,43 @@ class DestinationOut(serializers.Serializer[Any]):
     platform = serializers.ChoiceField(list(PLATFORMS))
     endpointUrl = serializers.CharField()
     config = serializers.DictField(
-        child=serializers.CharField(), help_text="Of a secret the first four characters and eight asterisks."
+        child=serializers.CharField(), help_text="For a secret, its first four characters and eight asterisks."
     )
     enabled = serializers.BooleanField()
     status = serializers.ChoiceField([status.value for status in DestinationStatus])
     lastDeliveryAt = Timestamp(allow_null=True)
-    lastError = serializers.CharField(allow_null=True, help_text="The platform's words, until a delivery succeeds.")
+    lastError = serializers.CharField(
+        allow_null=True, help_text="The platform's last error message; cleared when a delivery succeeds."
+    )
     createdAt = Timestamp()
-    lagRecords = serializers.IntegerField(help_text=f"Records that wait, {COUNTED:,} at most.")
-    lagSeconds = serializers.IntegerField(help_text="The age of the oldest of them; 0 without one.")
-    delivered = serializers.IntegerField(help_text="Records since the destination was created, as the next two.")
-    refused = serializers.IntegerField(help_text="The platform refused them for good.")
-    skipped = serializers.IntegerField(help_text="They waited for longer than a day.")
+    lagRecords = serializers.IntegerField(help_text=f"Records waiting, {COUNTED:,} at most.")
+    lagSeconds = serializers.IntegerField(help_text="The age of the oldest waiting record; 0 if there is none.")
+    delivered = serializers.IntegerField(
+        help_text="Records since the destination was created; likewise the next two fields."
+    )
+    refused = serializers.IntegerField(help_text="Records the platform refused permanently.")
+    skipped = serializers.IntegerField(help_text="Records that waited for more than a day.")
 
 
 class DestinationIn(serializers.Serializer[Any]):
     label = Name()  # type: ignore[assignment]
-    platform = Text(max_length=_PLATFORM_CHARACTERS, help_text="A value, or the name of the product.")
+    platform = Text(max_length=_PLATFORM_CHARACTERS, help_text="A value of `platform`, or the name of the product.")
     endpointUrl = Text(
-        required=False, allow_blank=True, max_length=URL_CHARACTERS, help_text="Some platforms have a preset one."
+        required=False,
+        allow_blank=True,
+        max_length=URL_CHARACTERS,
+        help_text="Optional for platforms with a preset address.",
     )
-    config = serializers.DictField(required=False, help_text="The platform's own keys, all of them texts.")
+    config = serializers.DictField(required=False, help_text="The platform's own keys; all values are strings.")
 
 
 class DestinationChange(serializers.Serializer[Any]):
     label = Name(required=False)  # type: ignore[assignment]
     endpointUrl = Text(required=False, max_length=URL_CHARACTERS)
     config = serializers.DictField(
-        required=False, help_text="Keys that are missing, or masked as they were read, stay; empty ones go."
+        required=False, help_text="Keys that are missing or still masked are kept; empty ones are removed."
     )
-    enabled = TrueOrFalse(required=False, help_text="False: nothing is sent until it is true again.")
+    enabled = TrueOrFalse(required=False, help_text="If false, nothing is sent until it is set to true again.")
 
 
 class ReplayIn(serializers.Serializer[Any]):
@@ -83,7 +90,7 @@ class ReplayIn(serializers.Serializer[Any]):
 
 class TrialOut(serializers.Serializer[Any]):
     accepted = serializers.BooleanField()
-    answer = serializers.CharField(help_text="The platform's words, or why there are none.")
+    answer = serializers.CharField(help_text="The platform's response, or why there is none.")
 
 
 def destination_body(destination: LogDestination) -> dict[str, Any]:
@@ -116,13 +123,13 @@ class DestinationList(OrgView):
         "POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
     }
     operations = {
-        "GET": Operation("Destinations of log shipping by label", answer=DestinationOut, many=True, paged=True),
+        "GET": Operation("List log destinations by label", answer=DestinationOut, many=True, paged=True),
         "POST": Operation(
             "Create a destination, which gets the records from now on",
             body=DestinationIn,
             answer=DestinationOut,
             status=201,
-            refusals={409: "The organization has as many destinations as it may have."},
+            refusals={409: "The organization has reached its limit of destinations."},
         ),
     }
 
@@ -197,7 +204,7 @@ class DestinationTest(_DestinationView):
     """POST /api/orgs/:orgId/log-shipping/:destinationId/test. Spec: D95"""
 
     gates = {"POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, organization_limit=settings.VENDOR_REQUESTS)}
-    operations = {"POST": Operation("Send a test record and wait for the platform's answer", answer=TrialOut)}
+    operations = {"POST": Operation("Send a test record and wait for the platform's response", answer=TrialOut)}
 
     def post(self, request: Request, **path: str) -> Response:
         return self.answer(send_test(self.destination(), actor=self.actor.as_actor()))
@@ -207,7 +214,9 @@ class DestinationReplay(_DestinationView):
     """POST /api/orgs/:orgId/log-shipping/:destinationId/replay"""
 
     gates = {"POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING)}
-    operations = {"POST": Operation("Deliver the records from a time on again", body=ReplayIn, answer=DestinationOut)}
+    operations = {
+        "POST": Operation("Deliver the records from a given time again", body=ReplayIn, answer=DestinationOut)
+    }
 
     def post(self, request: Request, **path: str) -> Response:
         replayed = log_destinations.replay_destination(**self.subject, since=self.fields["since"])

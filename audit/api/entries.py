@@ -46,7 +46,8 @@ class RequestEntryOut(serializers.Serializer[Any]):
     tool = serializers.CharField()
     source = serializers.ChoiceField(SOURCE_CHOICES)  # type: ignore[assignment]
     status = serializers.ChoiceField(
-        STATUS_CHOICES, help_text="unknown: the service stopped between the dispatch of the call and its outcome."
+        STATUS_CHOICES,
+        help_text="unknown: the service stopped after sending the call and before its outcome was known.",
     )
     errorCode = TextOrNull(source="error_code")
     durationMs = serializers.IntegerField(source="duration_ms")
@@ -59,7 +60,9 @@ class RequestEntryOut(serializers.Serializer[Any]):
     requestId = serializers.CharField(source="request_id")
     requestBytes = serializers.IntegerField(source="request_bytes")
     responseBytes = serializers.IntegerField(source="response_bytes")
-    count = serializers.IntegerField(help_text="Above 1 only for the rate-limited calls of a subject in one minute.")
+    count = serializers.IntegerField(
+        help_text="Above 1 only where the rate-limited calls of one caller in one minute share an entry."
+    )
 
 
 class AdminEntryOut(serializers.Serializer[Any]):
@@ -71,8 +74,10 @@ class AdminEntryOut(serializers.Serializer[Any]):
     eventType = serializers.CharField(source="event_type")
     actorId = serializers.CharField(source="actor_id")
     actorLabel = serializers.CharField(source="actor_label", help_text="As it was at the time of the change.")
-    targetId = serializers.CharField(source="target_id", required=False, help_text="Absent without a target.")
-    targetLabel = serializers.CharField(source="target_label", required=False, help_text="Absent without a target.")
+    targetId = serializers.CharField(source="target_id", required=False, help_text="Absent if there is no target.")
+    targetLabel = serializers.CharField(
+        source="target_label", required=False, help_text="Absent if there is no target."
+    )
     metadata = serializers.DictField()
     ipAddress = serializers.CharField(source="ip_address")
     requestId = serializers.CharField(source="request_id")
@@ -88,8 +93,12 @@ class _LogOut(serializers.Serializer[Any]):
     total = serializers.IntegerField(help_text="All matching entries.")
     limit = serializers.IntegerField()
     offset = serializers.IntegerField()
-    totalIsEstimate = serializers.BooleanField(required=False, help_text="Present, and true, above 100,000 entries.")
-    nextCursor = serializers.UUIDField(required=False, help_text="The `cursor` of the next page. Absent on the last.")
+    totalIsEstimate = serializers.BooleanField(
+        required=False, help_text="Present (and true) if there are more than 100,000 entries."
+    )
+    nextCursor = serializers.UUIDField(
+        required=False, help_text="The `cursor` of the next page. Absent on the last page."
+    )
 
 
 class RequestLogOut(_LogOut):

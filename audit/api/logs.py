@@ -30,19 +30,19 @@ from orgs.selectors import team, team_subjects
 
 _PERIOD_AND_PART = (
     QueryParameter("start", "A date, or an RFC 3339 time; a time without a zone is UTC. Inclusive."),
-    QueryParameter("end", "As `start`, and inclusive: a date means its whole day in UTC."),
+    QueryParameter("end", "As `start`, but inclusive: a date covers the whole day in UTC."),
     QueryParameter(
         "limit",
-        f"More than {log_query.MAX_LIMIT} means {log_query.MAX_LIMIT}. A CSV export has all entries unless it is"
+        f"More than {log_query.MAX_LIMIT} means {log_query.MAX_LIMIT}. A CSV export has all entries unless this is"
         f" given, and at most {log_query.MAX_EXPORTED}.",
         {"type": "integer", "minimum": 1, "default": log_query.DEFAULT_LIMIT},
     ),
     QueryParameter(
         "offset",
-        "So many of the newest entries are left out.",
+        "The number of newest entries to skip.",
         {"type": "integer", "minimum": 0, "maximum": log_query.MAX_OFFSET, "default": 0},
     ),
-    QueryParameter("cursor", "Only older entries, as the `nextCursor` of an answer names them."),
+    QueryParameter("cursor", "Only older entries: the `nextCursor` of an earlier response."),
     QueryParameter("format", "`json`, or `csv` for a download.", {"type": "string", "enum": list(log_query.FORMATS)}),
 )
 
@@ -92,13 +92,13 @@ class RequestLog(LogView):
     operations = _operations(
         "The request log, newest first",
         RequestLogOut,
-        QueryParameter("user_id", "The id of a person or service client, as `userId` has it."),
+        QueryParameter("user_id", "The id of a person or service client, as in `userId`."),
         QueryParameter("vendor", "The slug of a vendor."),
         QueryParameter("tool", "A tool's name."),
         QueryParameter("source", "The route.", {"type": "string", "enum": list(CallSource)}),
         QueryParameter("status", "The outcome.", {"type": "string", "enum": list(CallStatus)}),
-        QueryParameter("request_id", "The `X-Request-Id` of an answer."),
-        QueryParameter("team_id", "Only calls of those who are in this team now."),
+        QueryParameter("request_id", "The `X-Request-Id` of a response."),
+        QueryParameter("team_id", "Only calls of the current members of this team."),
     )
 
     def filters(self, query: Mapping[str, str]) -> Filters:
@@ -116,7 +116,7 @@ class AdminLog(LogView):
     operations = _operations(
         "The admin log, newest first",
         AdminLogOut,
-        QueryParameter("event_type", "Such as `member.removed`. An unknown one matches nothing."),
+        QueryParameter("event_type", "Such as `member.removed`. An unknown value matches nothing."),
         QueryParameter("actor_id", "The id of a person or service client; `system` for background jobs."),
-        QueryParameter("target_id", "The id of the row that was changed."),
+        QueryParameter("target_id", "The id of what was changed."),
     )

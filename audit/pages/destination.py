@@ -75,7 +75,7 @@ class DestinationPage(OrgFormPage[DestinationForm], _OneDestination):
         return self._change(Changes(enabled=False), gettext("%(label)s is paused. Nothing is sent to it."))
 
     def _resume(self) -> HttpResponse:
-        return self._change(Changes(enabled=True), gettext("%(label)s is resumed."))
+        return self._change(Changes(enabled=True), gettext("%(label)s has resumed."))
 
     def _change(self, changes: Changes, text: str) -> HttpResponse:
         """`text`: the message, with `label`."""
@@ -112,7 +112,9 @@ class DestinationPage(OrgFormPage[DestinationForm], _OneDestination):
                 show_on(form, refusal)
             else:
                 return self.done(
-                    gettext("%(label)s gets the records from then on again.") % {"label": row.label}, ONE, row.pk
+                    gettext("%(label)s will receive the records from that time again.") % {"label": row.label},
+                    ONE,
+                    row.pk,
                 )
         return self.show(self.new_form(), status=422, replay_form=form)
 
@@ -138,7 +140,7 @@ class DeleteDestinationPage(OrgFormPage[TypedNameForm], _OneDestination):
     def save(self, form: TypedNameForm) -> HttpResponse:
         delete_destination(**self.subject)
         return self.done(
-            gettext("%(label)s is deleted. Nothing more is sent to it.") % {"label": self.destination.label}, LIST
+            gettext("%(label)s was deleted. Nothing more is sent to it.") % {"label": self.destination.label}, LIST
         )
 
     def context(self) -> dict[str, Any]:

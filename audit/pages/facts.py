@@ -69,7 +69,7 @@ def _with_both(rest: dict[str, Any]) -> list[Change]:
 
 
 def _access(name: str, value: object) -> str:
-    # A service client without a list may use every vendor.
+    # A service client without a list can use every vendor.
     return gettext("all vendors") if name == "vendors" and value is None else _text(value)
 
 

@@ -87,7 +87,8 @@ class RequestLogPage(LogPage):
         if entry.error_code != RateLimited.code:
             return None
         text = gettext(
-            "The caller reached its limit of calls per hour. It can call again as older calls pass out of the hour."
+            "The caller reached its limit of calls per hour. It can call again once older calls are more than an hour"
+            " old."
         )
         url = self.between(entry.user_id, entry.timestamp - AN_HOUR, entry.timestamp)
         return Remedy(text, gettext("Calls in the hour before"), url)

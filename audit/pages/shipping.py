@@ -93,7 +93,7 @@ class NewDestinationPage(OrgFormPage[DestinationForm], ShippingPage):
             config=form.config(),
         )
         return self.done(
-            gettext("%(label)s gets the records from now on. Send a test record to see it.") % {"label": made.label},
+            gettext("%(label)s receives all records from now on. Send a test record to check.") % {"label": made.label},
             ONE,
             made.pk,
         )

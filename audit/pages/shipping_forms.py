@@ -94,7 +94,7 @@ class ReplayForm(forms.Form):
         label=gettext_lazy("From (UTC)"),
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"],
         help_text=gettext_lazy(
-            "Records from then on are delivered again. Most platforms recognize repeated ones by their ID."
+            "Records from that time on are delivered again. Most platforms recognize repeated ones by their ID."
         ),
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     )

@@ -32,7 +32,7 @@ WORDS = {
     ),
     PAUSED: (
         gettext_lazy("paused"),
-        gettext_lazy("Nothing is sent. Records older than 24 hours when you resume are skipped."),
+        gettext_lazy("Nothing is sent. When you resume, records older than 24 hours are skipped."),
     ),
 }
 # The drawing: one bar an hour on a base line, and below it a mark where something went wrong.

@@ -121,7 +121,7 @@ def delete_all_of(org_id: UUID) -> None:
 def replay(destination: LogDestination, since: datetime, *, actor: Actor) -> None:
     """Delivers the records from `since` on again; a few before it may come along. Raises: Invalid."""
     if since > clock.now():
-        raise Invalid(fields={"since": [sentence("Give a time in the past.")]})
+        raise Invalid(fields={"since": [sentence("Enter a time in the past.")]})
     places = {log: _place_before(destination.org_id, log, since) for log in Log}
     # A place is never moved forward: records may wait that are older than `since`.
     earlier = {log: min(place, place_in(destination, log)) for log, place in places.items() if place}
@@ -172,7 +172,9 @@ def _merged(destination: LogDestination, config: Mapping[str, object], *, moves:
     # A stored secret is never shown. Sent to another host, it would be shown there.
     kept = [each for each in platform.fields if each.secret and each.name in stored and each.name not in new]
     if moves and kept:
-        text = sentence("The address leads to another host: enter this again, or leave it empty to remove it.")
+        text = sentence(
+            "The address points to a different host: enter this value again, or leave it empty to remove it."
+        )
         raise Invalid(fields={f"config.{each.name}": [text] for each in kept})
     return {**stored, **new}
 

@@ -34,7 +34,9 @@ HOURS_KEPT_FOR = timedelta(days=2)
 # Longer than the longest request. Each batch renews the claim.
 CLAIMED_FOR = timedelta(seconds=60)
 ACTOR = system("log shipping")
-ALLOWANCE_USED = sentence("The organization has sent as much as it may in one hour. Delivery goes on in the next.")
+ALLOWANCE_USED = sentence(
+    "The organization has reached its hourly delivery limit. Delivery continues in the next hour."
+)
 
 
 class ClaimLost(Exception):

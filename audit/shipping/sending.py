@@ -59,8 +59,8 @@ _PARTS = re.compile(r"[\s:=,;]+")
 _PUBLIC_HEADER_VALUES = frozenset({"application/json", "application/x-ndjson", "application/x-www-form-urlencoded"})
 _NOT_WRITTEN = BatchRefused(sentence("The record cannot be written in the platform's format."))
 _TOO_LARGE = BatchRefused(f"The record is larger than {MAX_BODY_BYTES // 1024} KiB.")
-_NO_CONNECTION = sentence("No connection could be made: check the name and the port, and that the port speaks TLS.")
-_BROKEN = sentence("The connection broke before there was a whole answer.")
+_NO_CONNECTION = sentence("The connection failed: check the host name and the port, and that the port uses TLS.")
+_BROKEN = sentence("The connection broke before the answer was complete.")
 _MAX_TOKENS = 1_000
 # Tokens of platforms with the end of their use. They are in this process alone.
 _tokens: OrderedDict[tuple[UUID, bytes], tuple[str, float]] = OrderedDict()
@@ -153,7 +153,7 @@ class Sender:
                 body=body,
             )
         except AddressRefused:
-            return DestinationRefused(sentence("The address leads to a network that is not allowed."))
+            return DestinationRefused(sentence("The address points to a network that is not allowed."))
         except CertificateRefused as fault:
             return DestinationRefused(sentence("Nothing was sent: %(fault)s.", fault=fault))
         except OutboundTimeout:
@@ -168,11 +168,11 @@ class Sender:
 def sender_for(destination: LogDestination, request: Callable[..., Response] = send) -> Sender | DestinationRefused:
     # The service may have moved to this address since it was stored.
     if is_own(destination.endpoint_url, settings.BASE_URL):
-        return DestinationRefused(sentence("The address is the gateway's own. Enter another one."))
+        return DestinationRefused(sentence("This is the gateway's own address. Enter a different one."))
     try:
         config = config_of(destination)
     except CryptoError:
-        return DestinationRefused(sentence("The stored configuration cannot be opened. Enter it again."))
+        return DestinationRefused(sentence("The stored configuration can't be decrypted. Enter it again."))
     target = Target(destination.endpoint_url, config)
     key = (destination.pk, bytes(destination.config_sealed)[-32:])
     return Sender(PLATFORMS[destination.platform], target, key, request)

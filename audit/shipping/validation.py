@@ -96,13 +96,13 @@ def _checked_values(platform: Platform, config: Mapping[str, object]) -> dict[st
         elif value is None or value == "":
             continue
         elif not isinstance(value, str):
-            faults[f"config.{name}"] = [sentence("Must be a text.")]
+            faults[f"config.{name}"] = [sentence("Must be text.")]
         elif len(value) > VALUE_CHARACTERS:
             faults[f"config.{name}"] = [
                 sentence("Use at most %(value_characters)s characters.", value_characters=VALUE_CHARACTERS)
             ]
         elif known[name].secret and _is_mask(value):
-            faults[f"config.{name}"] = [sentence("Enter the value, and not its mask.")]
+            faults[f"config.{name}"] = [sentence("Enter the value itself, not its masked form.")]
         # A browser ends the lines of a form with both characters.
         elif has_harmful_characters(value.replace("\r\n", "").replace("\n", "")):
             faults[f"config.{name}"] = [sentence("Control characters are not allowed.")]
@@ -131,10 +131,12 @@ def _check_endpoint(url: str) -> None:
     port = urlsplit(url).port or 443
     if not settings.ALLOW_PRIVATE_ENDPOINTS and port not in PORTS and port < FIRST_HIGH_PORT:
         text = sentence(
-            "Port %(port)s is not allowed: use 443, 8088, 8443, or one from %(first_high_port)s on.",
+            "Port %(port)s is not allowed: use 443, 8088, 8443, or a port from %(first_high_port)s up.",
             port=port,
             first_high_port=FIRST_HIGH_PORT,
         )
         raise EndpointNotAllowed(fields={"endpointUrl": [text]})
     if urlsplit(url).fragment:
-        raise EndpointNotAllowed(fields={"endpointUrl": [sentence("An address has no part after #.")]})
+        raise EndpointNotAllowed(
+            fields={"endpointUrl": [sentence("The address can't contain a # and anything after it.")]}
+        )

@@ -26,10 +26,10 @@ class RedeemCode(OrgView):
     gates = {"POST": Gate(Role.OWNER, limit=settings.REDEEM_CODE)}
     operations = {
         "POST": Operation(
-            "Redeem a code of the time before the one plan",
+            "Redeem a code from before the single plan",
             body=CodeIn,
             status=None,
-            refusals={409: "The plan of this code is already active.", 422: "Nobody issued this code."},
+            refusals={409: "The plan of this code is already active.", 422: "This code is unknown."},
         )
     }
 

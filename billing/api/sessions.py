@@ -17,8 +17,8 @@ from gateway.web.operation import Operation
 from orgs.roles import Role
 
 _AWAY = {
-    502: "The payment provider did not answer as it should.",
-    503: "This service takes no payments, or too many requests wait for the payment provider.",
+    502: "The payment provider did not respond as expected.",
+    503: "This service takes no payments, or too many requests are waiting for the payment provider.",
 }
 
 
@@ -28,7 +28,7 @@ class CheckoutIn(ChosenOrgIn):
         allow_blank=True,
         allow_null=True,
         default="",
-        help_text="A promotion code or the id of a coupon of the payment provider.",
+        help_text="A promotion code, or the id of a coupon at the payment provider.",
     )
 
 
@@ -42,7 +42,7 @@ class Checkout(ChosenOrgView):
     gates = {"POST": Gate(Role.OWNER, organization_limit=settings.PAYMENT_PAGES)}
     operations = {
         "POST": Operation(
-            "Begin to subscribe on the payment provider's page",
+            "Start a subscription on the payment provider's page",
             body=CheckoutIn,
             answer=PageOut,
             refusals={409: "The organization already has a subscription.", 422: "The coupon is not valid.", **_AWAY},

@@ -38,7 +38,7 @@ _OTHERS = {
     SubscriptionStatus.UNPAID: PlanWords(
         pgettext_lazy("plan", "unpaid"),
         *_BAD,
-        gettext_lazy("The last invoice is not paid. The plan goes on as soon as it is paid."),
+        gettext_lazy("The last invoice is unpaid. The plan continues as soon as it is paid."),
     ),
     SubscriptionStatus.PAUSED: PlanWords(pgettext_lazy("plan", "paused"), *_WARN, gettext_lazy("The plan is paused.")),
     SubscriptionStatus.CANCELED: PlanWords(pgettext_lazy("plan", "ended"), *_BAD, gettext_lazy("The plan has ended.")),
@@ -47,7 +47,7 @@ _OTHERS = {
 
 def plan_words(plan: Plan) -> PlanWords:
     if plan.mode == "disabled":
-        meaning = gettext("Every organization of this service can use everything.")
+        meaning = gettext("Every organization on this service can use everything.")
         return PlanWords(pgettext("plan", "included"), *_GOOD, meaning)
     match plan.status:
         case SubscriptionStatus.ACTIVE | SubscriptionStatus.TRIALING:
@@ -66,9 +66,9 @@ def _running(plan: Plan) -> PlanWords:
     is_trial = plan.status is SubscriptionStatus.TRIALING
     next_date = ""
     if day and is_trial:
-        next_date = gettext("The trial ends and the first payment is on %(day)s.") % {"day": day}
+        next_date = gettext("The trial ends and the first payment is due on %(day)s.") % {"day": day}
     elif day:
-        next_date = gettext("The next payment is on %(day)s.") % {"day": day}
+        next_date = gettext("The next payment is due on %(day)s.") % {"day": day}
     word = pgettext("plan", "trial") if is_trial else pgettext("plan", "active")
     return PlanWords(word, *_GOOD, f"{_works('')} {next_date}".strip())
 
@@ -77,7 +77,7 @@ def _past_due(plan: Plan) -> PlanWords:
     day, word, failed = _day(plan.grace_ends), pgettext("plan", "payment failed"), gettext("The last payment failed.")
     if plan.state is PlanState.LAPSED:
         worked = gettext("Everything worked until %(day)s.") % {"day": day} if day else gettext("Everything worked.")
-        goes_on = gettext("The plan goes on as soon as the invoice is paid.")
+        goes_on = gettext("The plan continues as soon as the invoice is paid.")
         return PlanWords(word, *_BAD, f"{failed} {worked} {goes_on}")
     return PlanWords(word, *_WARN, f"{failed} {_works(day)}")
 

@@ -21,7 +21,7 @@ class ConnectedVendors(OrgView):
     """GET /api/orgs/:orgId/credentials. Spec: §4.6"""
 
     gates = {"GET": Gate(Role.MEMBER)}
-    operations = {"GET": Operation("Slugs of the vendors with a credential of the organization itself", texts=True)}
+    operations = {"GET": Operation("List the vendors with credentials of the organization", texts=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
         # The scope that POST and DELETE of this path act on. Spec: D141
@@ -32,7 +32,7 @@ class HolderVendors(OrgView):
     """GET …/credentials of a team or a service client. Spec: §4.6 · D66"""
 
     gates = {"GET": Gate(Role.ADMIN)}
-    operations = {"GET": Operation("Slugs of the vendors with credentials of a team or a service client", texts=True)}
+    operations = {"GET": Operation("List the vendors with credentials of a team or a service client", texts=True)}
     find_holder: HolderFinder = staticmethod(of_team)
 
     def get(self, request: Request, org_id: str, **path: str) -> Response:

@@ -28,7 +28,7 @@ from orgs.roles import Role
 from orgs.selectors import team
 from proxy.control_plane.connect_vendor import connect_vendor, replace_key
 
-_TAKEN = {409: "Another key has this name, the team is bound to another key, or there are as many keys as may be."}
+_TAKEN = {409: "Another key has this name, the team is bound to another key, or the limit of keys is reached."}
 
 
 class KeyOut(serializers.Serializer[Any]):
@@ -43,7 +43,7 @@ class KeyOut(serializers.Serializer[Any]):
         source="rejected_at",
         default=None,
         allow_null=True,
-        help_text="When the vendor last rejected a call with it; null once it accepted a later one.",
+        help_text="When the vendor last rejected a call with this key; null once it has accepted a later call.",
     )
 
 
@@ -75,7 +75,7 @@ class KeyList(OrgView):
         "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_KEY_CREATE),
     }
     operations = {
-        "GET": Operation("The named keys of a vendor", answer=KeyOut, many=True),
+        "GET": Operation("List the named keys of a vendor", answer=KeyOut, many=True),
         "POST": Operation("Create a named key", body=KeyIn, answer=KeyOut, status=201, refusals={**_TAKEN, **REFUSED}),
     }
 

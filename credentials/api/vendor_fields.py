@@ -12,12 +12,12 @@ from gateway.web.operation import QueryParameter
 
 REFUSED = {422: "The vendor rejected the credentials; nothing was stored."}
 KEPT = {
-    409: "The vendor did not confirm the new credentials (`credential_unconfirmed`): the stored ones stay in force. "
+    409: "The vendor did not confirm the new credentials (`credential_unconfirmed`): the stored ones stay active. "
     "Send them again, or with `anyway=true`."
 }
 ANYWAY = QueryParameter(
     "anyway",
-    "`true` replaces stored credentials even if the vendor does not answer. Rejected ones are never stored.",
+    "`true` replaces stored credentials even if the vendor does not respond. Rejected credentials are never stored.",
     {"type": "string", "enum": ["true", "false"]},
 )
 
@@ -38,7 +38,7 @@ class FlatFields(serializers.Serializer[Any]):
     openapi_schema = {
         "type": "object",
         "additionalProperties": {"type": "string"},
-        "description": "The fields that GET /api/vendors names for this vendor.",
+        "description": "The fields that GET /api/vendors lists for this vendor.",
     }
 
     def to_internal_value(self, data: object) -> dict[str, Any]:
@@ -53,4 +53,4 @@ class StoredOut(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     vendor = serializers.CharField()
-    validated = serializers.BooleanField(help_text="Whether the vendor accepted it just now.")
+    validated = serializers.BooleanField(help_text="Whether the vendor accepted the credentials just now.")

@@ -37,7 +37,7 @@ class VendorList(ApiView):
     """GET /api/vendors. Spec: D69"""
 
     gates = {"GET": Gate()}
-    operations = {"GET": Operation("Vendors that can be connected", answer=VendorOut, many=True)}
+    operations = {"GET": Operation("List the vendors that can be connected", answer=VendorOut, many=True)}
 
     def get(self, request: Request) -> Response:
         return self.answer(registry.load().all())

@@ -97,9 +97,9 @@ class DeleteCredentialPage(OrgFormPage[TypedNameForm]):
             case CredentialScope.ORGANIZATION:
                 return gettext("%(vendor)s is disconnected.") % {"vendor": self.vendor_name}
             case CredentialScope.NAMED_KEY:
-                return gettext("The key %(name)s is deleted.") % {"name": stored.name}
+                return gettext("The key %(name)s was deleted.") % {"name": stored.name}
         holder = stored.team_name or stored.service_client_name
-        return gettext("The %(vendor)s credentials of %(holder)s are deleted.") % {
+        return gettext("The %(vendor)s credentials of %(holder)s were deleted.") % {
             "holder": holder,
             "vendor": self.vendor_name,
         }

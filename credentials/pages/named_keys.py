@@ -48,7 +48,7 @@ def _team_field(teams: list[tuple[str, str]]) -> forms.ChoiceField:
         label=gettext("Team"),
         required=False,
         choices=[("", gettext("No teams yet")), *teams],
-        help_text=gettext("Calls of this team's people use the key instead of the organization's credentials."),
+        help_text=gettext("This team's calls use the key instead of the organization's credentials."),
     )
 
 
@@ -148,8 +148,8 @@ class KeyPage(_KeyPage):
     }
     title = gettext_lazy("Key")
     template = "credentials/key.html"
-    accepted = gettext_lazy("The key is replaced. %(vendor)s accepted the new one.")
-    unchecked = gettext_lazy("The key is replaced, but we couldn’t verify it: %(detail)s")
+    accepted = gettext_lazy("The key was replaced. %(vendor)s accepted the new one.")
+    unchecked = gettext_lazy("The key was replaced, but we couldn’t verify it: %(detail)s")
 
     @cached_property
     def key(self) -> SummaryWithRejection:

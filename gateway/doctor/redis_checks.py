@@ -101,7 +101,7 @@ def tls() -> Sequence[Finding]:
             found.append(
                 error(
                     f"{name} is rediss:// without ?ssl_cert_reqs=required: the worker accepts any certificate, and"
-                    " whoever sits between reads the password."
+                    " anyone in between can read the password."
                 )
             )
         elif parts.scheme == "redis" and not parts.password and parts.hostname not in _HERE:

@@ -14,7 +14,7 @@ def start_notes(options: Options, environ: Mapping[str, str]) -> list[str]:
         notes.append(f"WEB_PROCESSES={options.web_processes} needs REDIS_URL; one web process is started.")
     if options.demo and not options.is_loopback:
         notes.append(
-            f"HOST={options.host}: whoever reaches this machine can sign in to the demo as anyone. "
+            f"HOST={options.host}: anyone who reaches this machine can sign in to the demo as anyone. "
             "Use DEMO=0 outside a network you trust."
         )
     if not options.is_loopback and options.host not in WILDCARD_HOSTS and not environ.get("BASE_URL"):

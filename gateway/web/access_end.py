@@ -46,7 +46,7 @@ def _end_of(day: str, now: datetime) -> datetime:
     try:
         end = clock.midnight(date.fromisoformat(day)) + timedelta(days=1)
     except (ValueError, OverflowError):
-        raise Invalid(sentence("Choose the last day of the access.")) from None
+        raise Invalid(sentence("Choose the last day of access.")) from None
     if end <= now:
-        raise Invalid(sentence("The last day of the access has passed. Choose a later day."))
+        raise Invalid(sentence("That day has passed. Choose a later one."))
     return end

@@ -45,7 +45,7 @@ class ActingAdmin(ReadOnlyAdmin):
         if done:
             messages.success(request, f"{done} {what}")
         if gone:
-            messages.warning(request, gettext("%(gone)s had ended already.") % {"gone": gone})
+            messages.warning(request, gettext("%(gone)s had already ended.") % {"gone": gone})
 
 
 def _staff_actor(request: HttpRequest) -> Actor:

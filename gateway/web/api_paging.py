@@ -89,5 +89,5 @@ def _read_cursor(request: HttpRequest, cursor: str) -> tuple[int, list[str]]:
     try:
         number, *position = signing.loads(cursor, salt=f"{__name__}{request.path}")
     except signing.BadSignature:
-        raise Invalid("cursor does not come from a Link header of this address.") from None
+        raise Invalid("cursor must come from a Link header of this address.") from None
     return int(number), position

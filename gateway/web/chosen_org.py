@@ -19,7 +19,7 @@ _NO_ORGANIZATION = ""  # matches no organization: NotFound, as for an unknown id
 
 class ChosenOrgIn(serializers.Serializer[Any]):
     org_id = serializers.CharField(
-        required=False, help_text="The organization; without it the caller's earliest membership decides."
+        required=False, help_text="The organization. By default, the one the caller joined first."
     )
 
 

@@ -68,7 +68,7 @@ class Texts(serializers.ListField):
 
     def to_internal_value(self, data: object) -> list[Any]:
         if not isinstance(data, list):
-            raise serializers.ValidationError(sentence("Must be a list of texts."))
+            raise serializers.ValidationError(sentence("Must be a list of strings."))
         return list(super().to_internal_value(data))
 
 

@@ -18,9 +18,9 @@ class PlanFunction(StrEnum):
     CREDENTIALS = gettext_noop("Connecting vendors, replacing the organization’s credentials, and adding named keys")
     INVITATIONS = gettext_noop("Inviting people, and joining by a link")
     TEAMS = gettext_noop("Creating teams")
-    USAGE = gettext_noop("Figures of usage and savings")
+    USAGE = gettext_noop("Usage and savings figures")
     LOGS = gettext_noop("Reading the request log and the admin log")
-    LOG_SHIPPING = gettext_noop("Adding, testing and replaying destinations of log shipping")
+    LOG_SHIPPING = gettext_noop("Adding, testing and replaying log destinations")
 
 
 # Entitlements in the same words. An organization may have them without a plan, as an exception.

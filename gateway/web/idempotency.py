@@ -31,25 +31,31 @@ KEY_PATTERN = r"[\x21-\x7e]{1,255}"
 
 
 class InvalidIdempotencyKey(Invalid):
-    code, message = "invalid_idempotency_key", "An Idempotency-Key has 1 to 255 visible ASCII characters."
+    code, message = "invalid_idempotency_key", "An Idempotency-Key must have 1 to 255 visible ASCII characters."
 
 
 class IdempotencyKeyReused(DomainError):
-    code, message, status = "idempotency_key_reused", "This Idempotency-Key was used with another body.", 422
+    code, message, status = (
+        "idempotency_key_reused",
+        "This Idempotency-Key was already used with a different body.",
+        422,
+    )
 
 
 class FirstRequestUnfinished(Conflict):
     """The first request is still running, or its process died."""
 
     code = "idempotency_unfinished"
-    message = "The first request with this Idempotency-Key has not finished. Look what it did before you use another."
+    message = (
+        "The first request with this Idempotency-Key has not finished. Check what it did before you use a new key."
+    )
 
 
 class ResponseNotStored(Conflict):
     """The first request succeeded, and its answer held a secret."""
 
     code = "idempotency_answer_not_kept"
-    message = "This request was already done. Its answer held a secret, which is shown once."
+    message = "This request was already processed. Its response held a secret, which is shown only once."
 
 
 def run_idempotently(

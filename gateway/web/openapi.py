@@ -22,27 +22,27 @@ class ErrorBody(serializers.Serializer[Any]):
     """The body of every refusal. Spec: D1"""
 
     error = serializers.CharField(help_text="A stable code in snake_case, explained at /docs/errors.")
-    message = serializers.CharField(help_text="One sentence for a person.")
-    requestId = serializers.CharField(help_text="What support asks for.")
+    message = serializers.CharField(help_text="One human-readable sentence.")
+    requestId = serializers.CharField(help_text="The id that support asks for.")
     fields = serializers.DictField(  # type: ignore[assignment]
         child=serializers.ListField(child=serializers.CharField()), required=False, help_text="Sentences by member."
     )
     retryAfter = serializers.IntegerField(required=False, help_text="Seconds, with 429.")
-    portalUrl = serializers.CharField(required=False, help_text="Where the plan can be renewed, with 402.")
+    portalUrl = serializers.CharField(required=False, help_text="With 402: where the plan can be renewed.")
 
 
 _REFUSALS = {
-    400: "A member or query parameter is missing, mistyped or malformed, or the body is not strict JSON.",
+    400: "A field or query parameter is missing, of the wrong type or malformed, or the body is not strict JSON.",
     401: "No session.",
-    409: "Something of the kind exists, or an Idempotency-Key whose first request is unfinished or not kept.",
+    409: "It already exists, or the first request with this Idempotency-Key is unfinished or its response not kept.",
     402: "The organization's plan does not cover this now.",
     403: "The role is too low, or the request came from another site.",
-    404: "No such thing, or it belongs to another organization.",
+    404: "Not found, or it belongs to another organization.",
     413: "The body is too large.",
     415: "The body is not application/json.",
-    422: "The Idempotency-Key came with another body.",
-    429: "Too often; `Retry-After` says when to come back.",
-    503: "Something the service depends on is away; `Retry-After` says when to come back.",
+    422: "The Idempotency-Key was used with a different body.",
+    429: "Too many requests; `Retry-After` says when to try again.",
+    503: "The service is temporarily unavailable; `Retry-After` says when to try again.",
 }
 
 
@@ -80,7 +80,7 @@ class GateSchema(AutoSchema):
     def _chosen_organization(self) -> list[Any]:
         if not isinstance(self.view, ChosenOrgView) or self.view.takes_body(self.method):
             return []
-        text = "The organization; without it the caller's earliest membership decides."
+        text = "The organization. By default, the one the caller joined first."
         return [OpenApiParameter(MEMBER, str, OpenApiParameter.QUERY, description=text)]
 
     def _paging(self) -> list[Any]:
@@ -88,8 +88,8 @@ class GateSchema(AutoSchema):
             return []
         limit = {"type": "integer", "minimum": 1, "maximum": api_paging.MAX_LIMIT}
         texts = {
-            "limit": "At most so many, and `Link` then names the address of the next ones. Without it all of them.",
-            "cursor": "Where the part begins, as an answer's `Link` has it.",
+            "limit": "The most items to return; `Link` then has the address of the next page. By default, all.",
+            "cursor": "Where the page starts, as given in a response's `Link`.",
         }
         return [
             OpenApiParameter("limit", limit, OpenApiParameter.QUERY, description=texts["limit"]),
@@ -106,7 +106,7 @@ class GateSchema(AutoSchema):
         if self.method != "POST" or not self._data()[1].creates:
             return []
         schema = {"type": "string", "pattern": f"^{idempotency.KEY_PATTERN}$"}
-        text = "Sent again within 24 hours with the same body, the request is not done twice."
+        text = "A request repeated within 24 hours with the same key and body is not processed twice."
         return [OpenApiParameter(idempotency.HEADER, schema, OpenApiParameter.HEADER, description=text)]
 
     def get_tags(self) -> list[str]:

@@ -51,14 +51,14 @@ _DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "vendors#run-a-tool": ("proxy_pages:tool",),
     "vendors#disconnect": ("credentials:disconnect",),
     "agents": ("oauth_pages:service-client", "oauth_pages:service-clients"),
-    "agents#make-an-agent": ("oauth_pages:service-client-first-call", "oauth_pages:service-client-new"),
+    "agents#create-an-agent": ("oauth_pages:service-client-first-call", "oauth_pages:service-client-new"),
     "agents#key-secret-token": (
         "oauth_pages:agent-key",
         "oauth_pages:client-secret",
         "oauth_pages:device",
         "oauth_pages:service-client-settings",
     ),
-    "agents#what-an-agent-may-use": (
+    "agents#what-an-agent-can-use": (
         "credentials:service-client-credential",
         "credentials:service-client-credential-delete",
         "credentials:service-client-credentials",

@@ -43,18 +43,20 @@ class ServiceClientOut(serializers.Serializer[Any]):
     created_at = Timestamp(source="created")
     last_used_at = Timestamp(allow_null=True)
     agent_key_prefix = serializers.CharField(allow_null=True)
-    restricted = serializers.BooleanField(help_text="Whether it may use the vendors on its list only.")
+    restricted = serializers.BooleanField(help_text="Whether it can use only the vendors on its list.")
     responsible_user_id = serializers.UUIDField(
         source="responsible_person.id", default=None, allow_null=True, help_text="Null once the person has left."
     )
     previous_secret_ends_at = Timestamp(
-        source="previous_secret_counts_until", allow_null=True, help_text="Until then the secret before it counts too."
+        source="previous_secret_counts_until", allow_null=True, help_text="Until then, the previous secret works too."
     )
     agent_key_created_at = Timestamp(allow_null=True)
     previous_agent_key_ends_at = Timestamp(
-        source="previous_key_ends_at", allow_null=True, help_text="Until then the agent key before it works too."
+        source="previous_key_ends_at", allow_null=True, help_text="Until then, the previous agent key works too."
     )
-    tool_mode = serializers.ChoiceField(ToolMode.choices, help_text="Which tools it may call before its lists count.")
+    tool_mode = serializers.ChoiceField(
+        ToolMode.choices, help_text="Which tools it can call, before its lists are applied."
+    )
 
 
 class ServiceClientIn(serializers.Serializer[Any]):
@@ -84,7 +86,8 @@ class ServiceClientChange(serializers.Serializer[Any]):
 
 class RotationIn(serializers.Serializer[Any]):
     overlap_hours = WholeNumber(
-        required=False, help_text="0, 1 or 24: how long the old value counts as well. 0, the default: it ends at once."
+        required=False,
+        help_text="0, 1 or 24: how long the old value keeps working. With 0, the default, it ends at once.",
     )
 
 
@@ -112,14 +115,14 @@ class ServiceClientList(OrgView):
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
     operations = {
-        "GET": Operation("Its service clients, newest first", answer=ServiceClientOut, many=True, paged=True),
+        "GET": Operation("List service clients, newest first", answer=ServiceClientOut, many=True, paged=True),
         "POST": Operation(
             "Create a service client",
             body=ServiceClientIn,
             answer=CreatedOut,
             status=201,
             shows_secret=True,
-            refusals={409: "The organization has as many service clients as it may have."},
+            refusals={409: "The organization has reached its limit of service clients."},
         ),
     }
 
@@ -179,7 +182,7 @@ class AgentKeyView(OrgView):
     }
     operations = {
         "POST": Operation(
-            "Make or rotate the agent key",
+            "Create or rotate the agent key",
             body=RotationIn,
             answer=AgentKeyOut,
             status=201,

@@ -47,7 +47,9 @@ class ClientToolsIn(serializers.Serializer[Any]):
 class ToolModeBody(serializers.Serializer[Any]):
     """The kind of tools that it may call at any vendor, later ones included."""
 
-    mode = Text(help_text="`all`, or `read_only`: those that the vendor marks read-only. A tool without a mark writes.")
+    mode = Text(
+        help_text="`all`, or `read_only`: tools the vendor marks as read-only. An unmarked tool counts as writing."
+    )
 
 
 class ClientToolAccess(OrgView):
@@ -55,9 +57,9 @@ class ClientToolAccess(OrgView):
 
     gates = {"GET": Gate(Role.ADMIN), "PUT": Gate(Role.OWNER)}
     operations = {
-        "GET": Operation("The lists of a service client, by vendor", answer=ClientAllowlistOut, many=True),
+        "GET": Operation("List the allowed tools of a service client, by vendor", answer=ClientAllowlistOut, many=True),
         "PUT": Operation(
-            "Let a service client call every tool, or read-only ones", body=ToolModeBody, answer=ToolModeBody
+            "Let a service client call every tool, or only read-only ones", body=ToolModeBody, answer=ToolModeBody
         ),
     }
 
@@ -78,10 +80,12 @@ class ClientVendorToolAccess(OrgView):
     gates = {"GET": Gate(Role.ADMIN), "PUT": Gate(Role.OWNER), "DELETE": Gate(Role.OWNER)}
     operations = {
         "GET": Operation(
-            "The list of a vendor; without one every tool is allowed", answer=ClientAllowlistOut, many=True
+            "Read the allowed tools for a vendor; without a list, every tool is allowed",
+            answer=ClientAllowlistOut,
+            many=True,
         ),
         "PUT": Operation(
-            "Let a service client call these tools only", body=ClientToolsIn, answer=ClientAllowlistSetOut
+            "Let a service client call only these tools", body=ClientToolsIn, answer=ClientAllowlistSetOut
         ),
         "DELETE": Operation("Let a service client call every tool", status=204),
     }

@@ -38,13 +38,13 @@ class DeviceCode(ConsumingGrant):
         device = _locked(request.client, device_code)
         now = clock.now()
         if device.expires_at <= now:
-            raise ExpiredTokenError(description="The device code has expired. Begin again.")
+            raise ExpiredTokenError(description="The device code has expired. Start again.")
         # D128: binding, expiry, interval, decision, in this order.
         _check_interval(device, now)
         if device.decision == Decision.DENIED:
-            raise AccessDenied(description="The person denied it.")
+            raise AccessDenied(description="The person denied the request.")
         if device.decision != Decision.APPROVED:
-            raise AuthorizationPendingError(description="Nobody has decided yet. Keep polling.")
+            raise AuthorizationPendingError(description="The request has not been decided yet. Keep polling.")
         device.consumed_at = now
         device.save(update_fields=["consumed_at"])
         _grant(request, device)

@@ -61,7 +61,7 @@ class Refresh(ConsumingGrant):
             raise errors.InvalidGrantError(description="The person is no longer a member of the organization.")
         if request.person_is_refused:
             end_refused_family(family)
-            raise errors.InvalidGrantError(description="The identity provider does not vouch for the person any more.")
+            raise errors.InvalidGrantError(description="The identity provider no longer confirms this person.")
         request.scopes = narrowed_scopes(family.scope.split(), request.scope or "")
         request.resource = targeted(lambda: requested_resources.narrowed(family.resource, asked_resources(request)))
         if in_grace:

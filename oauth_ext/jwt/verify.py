@@ -64,7 +64,7 @@ def verify(token: str, keys: KeySet, *, now: datetime) -> Claims:
         raise InvalidToken("The access token was issued by someone else.")
     audiences = _our_audiences(payload.get("aud"))
     if not audiences:
-        raise InvalidToken("The access token is meant for another service.")
+        raise InvalidToken("The access token is for a different service.")
     org_id = ids.parse_id(_text(payload, "org_id"))
     if org_id is None:
         raise InvalidToken("The access token names no organization.")
@@ -88,7 +88,7 @@ def _key_of(token: str, keys: KeySet) -> EllipticCurvePublicKey:
     except jwt.PyJWTError:
         raise InvalidToken("The access token is malformed.") from None
     if header.keys() != _HEADER_FIELDS or header["alg"] != ALGORITHM or header["typ"] != TYPE:
-        raise InvalidToken("The access token is of a kind that is not accepted here.")
+        raise InvalidToken("This type of access token is not accepted here.")
     kid = header["kid"]
     key = keys.verifiers.get(kid) if isinstance(kid, str) else None
     if key is None:

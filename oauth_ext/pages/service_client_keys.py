@@ -160,6 +160,6 @@ class DeleteServiceClientPage(_ConfirmPage):
     def save(self, form: TypedNameForm) -> HttpResponse:
         delete_service_client(actor=self.actor, client=self.client)
         return self.done(
-            gettext("%(name)s is deleted. Its key and tokens no longer work.") % {"name": self.client.name},
+            gettext("%(name)s was deleted. Its key and tokens no longer work.") % {"name": self.client.name},
             self.nav_route,
         )

@@ -45,7 +45,7 @@ class AgentForm(forms.Form):
         label=gettext_lazy("Responsible person"),
         required=False,
         max_length=254,
-        help_text=gettext_lazy("The email address of a member who answers for this agent."),
+        help_text=gettext_lazy("The email address of a member who is responsible for this agent."),
         widget=forms.TextInput(attrs={"list": "people", "autocomplete": "off"}),
     )
 
@@ -104,7 +104,7 @@ class ServiceClientSettingsPage(ServiceClientThingPage, OrgFormPage[AgentForm]):
         mode = ToolMode.READ_ONLY if self.request.POST.get("mode") == ToolMode.READ_ONLY else ToolMode.ALL
         set_tool_mode(actor=self.actor, organization=self.organization, client=self.client, mode=mode)
         text = (
-            gettext("%(name)s can now call read-only tools only.")
+            gettext("%(name)s can now call only read-only tools.")
             if mode is ToolMode.READ_ONLY
             else gettext("%(name)s can now call all its allowed tools.")
         )

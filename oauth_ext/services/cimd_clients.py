@@ -76,7 +76,7 @@ def _admit(client_id: str, address: str) -> None:
     counts = ((settings.CLIENT_REGISTRATIONS, address), (FETCHES_OF_ONE, secrets.sha256(client_id).hex()))
     store = backend.current()
     if not all(store.hit(rule, key).allowed for rule, key in counts) or not count_for_all(address).allowed:
-        raise DocumentUnusable(sentence("This client was looked up too often. Try again in a minute."))
+        raise DocumentUnusable(sentence("This client was requested too often. Try again in a minute."))
 
 
 def _stored(client_id: str, wanted: Registration, lifetime: timedelta, known: Client | None) -> Client:

@@ -85,7 +85,7 @@ def deny_request(*, actor: User, request: AuthorizationRequest) -> str:
     """Returns the redirect address with the error `access_denied`. Raises: RequestGone."""
     _consume(request, None)
     return authorize_request.error_location(
-        request.redirect_uri, request.state, "access_denied", sentence("The person did not allow it.")
+        request.redirect_uri, request.state, "access_denied", sentence("The person did not allow the request.")
     )
 
 

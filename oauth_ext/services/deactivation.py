@@ -43,7 +43,7 @@ class DeactivationResult:
             f"{person.email} ({person.pk}) is deactivated: all sessions and {count} token families ended.",
             *(f"Ended: agent key {key.prefix} of {_label(key.client)}." for key in self.agent_keys),
             *(
-                f"Warning: agent key {key.prefix} of {_label(key.client)} goes on working; the person may have a copy."
+                f"Warning: agent key {key.prefix} of {_label(key.client)} keeps working; the person may have a copy."
                 for key in self.kept_keys
             ),
             *(
@@ -51,7 +51,7 @@ class DeactivationResult:
                 for client in self.secrets_seen
             ),
             *(
-                f"Warning: {row.name} ({row.pk}) has no active owner any more. "
+                f"Warning: {row.name} ({row.pk}) no longer has an active owner. "
                 f"Add one: add_member {row.pk} EMAIL --role owner"
                 for row in self.without_owner
             ),
@@ -65,7 +65,7 @@ def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool
     # The strong lock waits for requests that store tokens for this person; later ones find the person inactive.
     person = _locked_person(user_id)
     if not person.is_active:
-        raise Conflict(f"{person.email or person.pk} is deactivated already.")
+        raise Conflict(f"{person.email or person.pk} is already deactivated.")
     # Refused everywhere from the commit on. Memberships stay, without effect; everything else ends for good.
     person.is_active = person.is_staff = person.is_superuser = False
     person.end_sessions()

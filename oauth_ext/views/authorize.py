@@ -57,14 +57,14 @@ def _error_for_client(request: HttpRequest, fault: AuthorizeRedirectError) -> Ht
         return person_pages.error_page(
             request,
             400,
-            gettext("The app at %(host)s sent a faulty request. %(fault)s")
+            gettext("The app at %(host)s sent an invalid request. %(fault)s")
             % {"host": host, "fault": translated(fault.description)},
         )
     return person_pages.back_to_client(fault.location)
 
 
 def _interaction_required(request: HttpRequest, wanted: AuthorizeRequest) -> HttpResponse:
-    described = "The person has to answer on a page, and prompt=none forbids one."
+    described = "The person must respond on a page, which prompt=none does not allow."
     # One error for every missing step: sign-in, a choice of organization, or consent.
     error = AuthorizeRedirectError(wanted.client, wanted.redirect_uri, wanted.state, "interaction_required", described)
     return _error_for_client(request, error)

@@ -26,9 +26,7 @@ def register(request: HttpRequest) -> HttpResponse:
         wanted = registration.read(document, existing)
         client = register_client(wanted)
     except strict_json.StrictJSONError:
-        raise OAuthErrorResponse(
-            registration.INVALID_CLIENT_METADATA, "The body is not JSON that can be read."
-        ) from None
+        raise OAuthErrorResponse(registration.INVALID_CLIENT_METADATA, "The body is not readable JSON.") from None
     except registration.BadMetadata as fault:
         raise OAuthErrorResponse(fault.error, fault.reason) from None
     except TooManyClients as fault:

@@ -66,7 +66,7 @@ def post_endpoint(view: View) -> View:
 def read_form(request: HttpRequest, known: frozenset[str]) -> Fields:
     """Returns the `known` fields of the body. Raises: OAuthErrorResponse, also for parameters in the address."""
     if request.META.get("QUERY_STRING"):
-        raise OAuthErrorResponse("invalid_request", "Parameters belong in the body, not in the address.")
+        raise OAuthErrorResponse("invalid_request", "Send parameters in the body, not in the URL.")
     try:
         return token_form.parse(request.headers.get("Content-Type", ""), read_body(request), known)
     except token_form.FormError as fault:
@@ -130,6 +130,6 @@ def require_admitted(admission: Admission) -> Admission:
 
 
 def _unavailable() -> HttpResponse:
-    response = oauth_error("temporarily_unavailable", "The service cannot answer right now. Try again.", 503)
+    response = oauth_error("temporarily_unavailable", "The service is not available right now. Try again.", 503)
     response["Retry-After"] = str(_RETRY_AFTER_S)
     return response

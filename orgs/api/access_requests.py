@@ -56,7 +56,7 @@ class DeclineIn(serializers.Serializer[Any]):
         default="",
         allow_blank=True,
         max_length=REASON_MAX_CHARACTERS,
-        help_text="A word for the person who asked.",
+        help_text="A message for the person who asked.",
     )
 
 
@@ -66,7 +66,7 @@ class AccessRequestList(OrgView):
     gates = {"GET": Gate(Role.MEMBER), "POST": Gate(Role.MEMBER, limit=settings.ACCESS_REQUEST_CREATE)}
     operations = {
         "GET": Operation(
-            "Access requests: all for admins, their own for members; waiting ones first, then decided ones",
+            "List access requests, waiting ones first: all for admins, their own for members",
             answer=AccessRequestOut,
             many=True,
             paged=True,
@@ -78,7 +78,7 @@ class AccessRequestList(OrgView):
             status=201,
             refusals={
                 404: "There is no such vendor.",
-                409: "The vendor is not connected, the caller has access, or an earlier request waits.",
+                409: "The vendor is not connected, the caller has access, or an earlier request is waiting.",
             },
         ),
     }
@@ -103,7 +103,7 @@ class AccessRequestDetail(OrgView):
     """DELETE /api/orgs/:orgId/access-requests/:id"""
 
     gates = {"DELETE": Gate(Role.MEMBER)}
-    operations = {"DELETE": Operation("Withdraw a request of one's own", status=204, refusals=_DECIDED)}
+    operations = {"DELETE": Operation("Withdraw your own request", status=204, refusals=_DECIDED)}
 
     def delete(self, request: Request, org_id: str, request_id: str) -> Response:
         key = ids.known_id(request_id)
@@ -116,7 +116,7 @@ class AccessRequestApproval(OrgView):
 
     gates = {"POST": Gate(Role.ADMIN)}
     operations = {
-        "POST": Operation("Give the access asked for", body=ApprovalIn, answer=AccessRequestOut, refusals=_DECIDED)
+        "POST": Operation("Give the requested access", body=ApprovalIn, answer=AccessRequestOut, refusals=_DECIDED)
     }
 
     def post(self, request: Request, org_id: str, request_id: str) -> Response:

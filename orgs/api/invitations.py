@@ -25,7 +25,9 @@ class InvitationOut(serializers.Serializer[Any]):
     """Spec: §2 Invitation · D50, D51"""
 
     id = serializers.UUIDField()
-    token = serializers.CharField(allow_null=True, help_text="Null when its sealing key is not configured any more.")
+    token = serializers.CharField(
+        allow_null=True, help_text="Null if the key it was encrypted with is no longer configured."
+    )
     inviteUrl = serializers.CharField(allow_null=True)
     expiresAt = Timestamp()
     maxUses = serializers.IntegerField()
@@ -69,13 +71,13 @@ class InvitationList(OrgView):
         "POST": Gate(Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE),
     }
     operations = {
-        "GET": Operation("Pending invitations, newest first", answer=InvitationOut, many=True, paged=True),
+        "GET": Operation("List pending invitations, newest first", answer=InvitationOut, many=True, paged=True),
         "POST": Operation(
             "Create an invitation",
             body=InvitationIn,
             answer=InvitationOut,
             status=201,
-            refusals={409: "The organization has as many open invitations as it may have."},
+            refusals={409: "The organization has reached its limit of open invitations."},
         ),
     }
 

@@ -17,7 +17,9 @@ from orgs import selectors
 from orgs.roles import ROLE_CHOICES, Role
 from orgs.services import members, ownership
 
-_LAST_OWNER = {409: "The only owner stays, until there is another or the organization is deleted."}
+_LAST_OWNER = {
+    409: "The only owner can't leave or step down until there is another one or the organization is deleted."
+}
 
 
 class MemberOut(serializers.Serializer[Any]):
@@ -41,7 +43,7 @@ class TransferIn(serializers.Serializer[Any]):
     stepDownTo = Text(
         required=False,
         default=Role.ADMIN.value,
-        help_text="admin or member; admin unless given. owner: the caller stays an owner too.",
+        help_text="admin or member; the default is admin. owner: the caller stays an owner too.",
     )
 
 
@@ -49,7 +51,7 @@ class MemberList(OrgView):
     """GET /api/orgs/:orgId/members. Spec: §4.4 · D43"""
 
     gates = {"GET": Gate(Role.MEMBER)}
-    operations = {"GET": Operation("Its members, earliest first", answer=MemberOut, many=True, paged=True)}
+    operations = {"GET": Operation("List members, in the order they joined", answer=MemberOut, many=True, paged=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
         return self.answer_page(selectors.members(self.organization))
@@ -82,7 +84,7 @@ class MemberRole(OrgView):
     """PATCH /api/orgs/:orgId/members/:userId/role. Spec: §4.4 · D44"""
 
     gates = {"PATCH": Gate(Role.OWNER)}
-    operations = {"PATCH": Operation("Make a member admin or member", body=RoleIn, answer=MemberOut)}
+    operations = {"PATCH": Operation("Change a member's role to admin or member", body=RoleIn, answer=MemberOut)}
 
     def patch(self, request: Request, org_id: str, user_id: str) -> Response:
         key = ids.known_id(user_id)
@@ -98,7 +100,7 @@ class Ownership(OrgView):
     gates = {"PUT": Gate(Role.OWNER)}
     operations = {
         "PUT": Operation(
-            "Make another member owner, and step down or stay owner too",
+            "Make another member an owner, and step down or stay an owner",
             body=TransferIn,
             answer=MemberOut,
             refusals={409: "The person is deactivated."},

@@ -57,13 +57,13 @@ class OrganizationList(ApiView):
 
     gates = {"GET": Gate(), "POST": Gate()}
     operations = {
-        "GET": Operation("Your organizations, earliest first", answer=OrganizationOut, many=True),
+        "GET": Operation("List your organizations, in the order you joined", answer=OrganizationOut, many=True),
         "POST": Operation(
             "Create an organization",
             body=OrganizationIn,
             answer=OrganizationOut,
             status=201,
-            refusals={409: "You already own as many organizations as one person may."},
+            refusals={409: "You have reached the limit of organizations you can create."},
         ),
     }
 
@@ -84,7 +84,7 @@ class OrganizationDetail(OrgView):
     operations = {
         "GET": Operation("One organization", answer=OrganizationOut),
         "PATCH": Operation("Rename it", body=OrganizationIn, answer=OrganizationOut),
-        "DELETE": Operation("Delete it with everything in it", status=204),
+        "DELETE": Operation("Delete the organization and everything in it", status=204),
     }
 
     def get(self, request: Request, org_id: str) -> Response:

@@ -80,7 +80,7 @@ class VendorsIn(serializers.Serializer[Any]):
     vendors = Texts(
         max_length=MAX_VENDORS,
         allow_null=True,
-        help_text="null, for a service client only: it may use every vendor of the organization. [] means none."
+        help_text="null, for a service client only: it can use every vendor of the organization. [] means none."
         " Access that stays keeps its end.",
     )
 
@@ -116,7 +116,7 @@ class ServerAccessList(OrgView):
     """GET /api/orgs/:orgId/server-access. Spec: §4.5 · D57"""
 
     gates = {"GET": Gate(Role.ADMIN)}
-    operations = {"GET": Operation("All server access, oldest first", answer=GrantOut, many=True, paged=True)}
+    operations = {"GET": Operation("List server access, oldest first", answer=GrantOut, many=True, paged=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
         # Rows of people and teams come first, then those of service clients.
@@ -129,7 +129,7 @@ class MemberServerAccess(OrgView):
 
     gates = {"GET": Gate(Role.MEMBER), "PUT": Gate(Role.ADMIN)}
     operations = {
-        "GET": Operation("What a member may use, and why", answer=AccessOut, many=True),
+        "GET": Operation("List what a member can use, and why", answer=AccessOut, many=True),
         "PUT": Operation(
             "Replace the server access of a member, or restrict a service client to these vendors",
             body=VendorsIn,
@@ -140,7 +140,7 @@ class MemberServerAccess(OrgView):
     def get(self, request: Request, org_id: str, user_id: str) -> Response:
         own = user_id == str(self.actor.id)
         if not may_read_server_access(Role(self.membership.role), themselves=own):
-            raise Forbidden("You may look at your own access only.")
+            raise Forbidden("You can view only your own access.")
         principal = _principal(self.organization, user_id)
         if isinstance(principal, Client):
             return self.answer(_access_of_client(principal, self.organization))
@@ -170,7 +170,7 @@ class MemberVendor(OrgView):
     operations = {
         "PUT": Operation("Give a member access to a vendor", body=EndIn, answer=MemberGrantOut),
         "DELETE": Operation(
-            "Take a member's access to a vendor back; a service client without any may use none", status=204
+            "Remove a member's access to a vendor; a service client without any access can use no vendor", status=204
         ),
     }
 
@@ -209,7 +209,7 @@ class TeamVendor(OrgView):
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
     operations = {
         "PUT": Operation("Give a team access to a vendor", body=EndIn, answer=TeamGrantOut),
-        "DELETE": Operation("Take a team's access to a vendor back", status=204),
+        "DELETE": Operation("Remove a team's access to a vendor", status=204),
     }
 
     def put(self, request: Request, org_id: str, team_id: str, vendor: str) -> Response:

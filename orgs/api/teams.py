@@ -62,13 +62,13 @@ class TeamList(OrgView):
 
     gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, plan=PlanFunction.TEAMS)}
     operations = {
-        "GET": Operation("Its teams by name", answer=TeamOut, many=True, paged=True),
+        "GET": Operation("List teams by name", answer=TeamOut, many=True, paged=True),
         "POST": Operation(
             "Create a team",
             body=TeamIn,
             answer=TeamOut,
             status=201,
-            refusals={409: "Another team has this name, or the organization has as many teams as it may have."},
+            refusals={409: "Another team has this name, or the organization has reached its limit of teams."},
         ),
     }
 
@@ -109,8 +109,8 @@ class TeamMember(OrgView):
 
     gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
     operations = {
-        "PUT": Operation("Put a member into a team", answer=TeamMemberOut),
-        "DELETE": Operation("Take a member out of a team", status=204),
+        "PUT": Operation("Add a member to a team", answer=TeamMemberOut),
+        "DELETE": Operation("Remove a member from a team", status=204),
     }
 
     def put(self, request: Request, org_id: str, team_id: str, user_id: str) -> Response:

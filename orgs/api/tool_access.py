@@ -50,7 +50,9 @@ class ToolAccess(OrgView):
     gates = {"GET": Gate(Role.ADMIN)}
     operations = {
         "GET": Operation(
-            "The lists of a vendor; a role without one may call everything", answer=AllowlistOut, many=True
+            "Read the allowed tools of each role; a role without a list can call every tool",
+            answer=AllowlistOut,
+            many=True,
         )
     }
 
@@ -67,7 +69,7 @@ class RoleToolAccess(OrgView):
 
     gates = {"PUT": Gate(Role.OWNER), "DELETE": Gate(Role.OWNER)}
     operations = {
-        "PUT": Operation("Let a role call these tools only", body=ToolsIn, answer=AllowlistSetOut),
+        "PUT": Operation("Let a role call only these tools", body=ToolsIn, answer=AllowlistSetOut),
         "DELETE": Operation("Let a role call every tool", status=204),
     }
 

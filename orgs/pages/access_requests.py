@@ -123,7 +123,7 @@ class AccessRequestsPage(OrgPage):
 
     def _withdraw(self) -> str:
         withdraw_request(**self._chosen)
-        return gettext("Your request is withdrawn.")
+        return gettext("Your request was withdrawn.")
 
     @property
     def _by_actor(self) -> dict[str, Any]:

@@ -106,4 +106,4 @@ class RevokeInvitationPage(OrgPage):
     def post(self, request: HttpRequest, invitation_id: UUID) -> HttpResponse:
         """Spec: §4.4 · D9"""
         revoke_invitation(actor=self.actor, organization=self.organization, invitation_id=invitation_id)
-        return self.done(gettext("The invitation is revoked. Its link no longer works."), "orgs:invitations")
+        return self.done(gettext("The invitation was revoked. Its link no longer works."), "orgs:invitations")

@@ -75,9 +75,9 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """`key`: the id in the form. `url`: of its own page. `is_open`: it may use every vendor, and ticks do not count.
+    """`key`: the id in the form. `url`: of its own page. `is_open`: it can use every vendor, and ticks do not count.
 
-    `has_role`: it may use every vendor by its role, and ticks count from the day on which the role ends.
+    `has_role`: it can use every vendor by its role, and ticks count from the day on which the role ends.
     """
 
     key: UUID
@@ -316,8 +316,8 @@ def _report_changes(
         messages.warning(
             request,
             ngettext(
-                "%(count)s of those you changed had already left.",
-                "%(count)s of those you changed had already left.",
+                "%(count)s of the people you changed had already left.",
+                "%(count)s of the people you changed had already left.",
                 done.gone,
             )
             % {"count": done.gone},

@@ -49,7 +49,7 @@ class SettingsPage(OrgFormPage[NameForm]):
 
     def save(self, form: NameForm) -> HttpResponse:
         renamed = rename_organization(actor=self.actor, organization=self.organization, **form.cleaned_data)
-        return self.done(gettext("The organization is called %(name)s now.") % {"name": renamed.name}, "orgs:settings")
+        return self.done(gettext("The organization is now called %(name)s.") % {"name": renamed.name}, "orgs:settings")
 
     def context(self) -> dict[str, Any]:
         return {"connected": len(people_vendors(self.organization))}
@@ -122,7 +122,7 @@ class DeleteOrganizationPage(OrgFormPage[TypedNameForm]):
     def save(self, form: TypedNameForm) -> HttpResponse:
         name = self.organization.name
         delete_organization(actor=self.actor, organization=self.organization)
-        messages.success(self.request, gettext("%(name)s is deleted.") % {"name": name})
+        messages.success(self.request, gettext("%(name)s was deleted.") % {"name": name})
         return redirect("landing")
 
     def context(self) -> dict[str, Any]:

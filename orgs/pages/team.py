@@ -108,7 +108,7 @@ class TeamPage(TeamButtonsPage):
             row = add_team_member(**self.subject, user_id=key)
         except NotFound:
             return self.fault("member", gettext("This person is no longer a member of the organization."))
-        messages.success(self.request, gettext("%(name)s is in the team.") % {"name": row.membership.user.name})
+        messages.success(self.request, gettext("%(name)s was added to the team.") % {"name": row.membership.user.name})
         return None
 
     def _outside(self, typed: str) -> list[Membership]:
@@ -197,5 +197,5 @@ class TeamSettingsPage(OrgFormPage[TeamForm], TeamThingPage):
 
     def save(self, form: TeamForm) -> HttpResponse:
         team = rename_team(**self.subject, **form.cleaned_data)
-        text = gettext("The team is called %(name)s now.") % {"name": team.name}
+        text = gettext("The team is now called %(name)s.") % {"name": team.name}
         return self.done(text, "orgs:team-settings", team.id)

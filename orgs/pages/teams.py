@@ -86,7 +86,7 @@ class DeleteTeamPage(OrgFormPage[TypedNameForm]):
         name = self.team.name
         delete_team(actor=self.actor, organization=self.organization, team_id=self.team.id)
         return self.done(
-            gettext("The team %(name)s is deleted. Its members stay in the organization.") % {"name": name},
+            gettext("The team %(name)s was deleted. Its members stay in the organization.") % {"name": name},
             "orgs:teams",
         )
 

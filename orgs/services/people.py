@@ -21,11 +21,11 @@ def find_person(named: str) -> User:
     if key is not None:
         found = User.objects.filter(pk=key).first()
         if found is None:
-            raise NotFound(f"There is nobody with the id {named}.")
+            raise NotFound(f"There is no one with the id {named}.")
         return found
     people = people_with_email(named)
     if not people:
-        raise NotFound(f"There is nobody with the address {named}.")
+        raise NotFound(f"There is no one with the address {named}.")
     if len(people) > 1:
         choices = ", ".join(f"{row.pk} ({row.name}, {'active' if row.is_active else 'deactivated'})" for row in people)
         raise Conflict(f"Several people have the address {named}. Name one by id: {choices}.")

@@ -92,7 +92,7 @@ def checked_tools(tools: Sequence[str]) -> list[str]:
             fields={
                 "tools": [
                     sentence(
-                        "A tool name has 1 to %(tool_name_max_characters)s printable characters.",
+                        "A tool name must have 1 to %(tool_name_max_characters)s printable characters.",
                         tool_name_max_characters=TOOL_NAME_MAX_CHARACTERS,
                     )
                 ]

@@ -28,7 +28,7 @@ class ToolOut(serializers.Serializer[Any]):
     description = serializers.CharField(allow_null=True)
     inputSchema = serializers.JSONField()
     annotations = serializers.JSONField(allow_null=True)
-    changed = serializers.BooleanField(help_text="Not as it was when the vendor's tools were last approved.")
+    changed = serializers.BooleanField(help_text="Whether it differs from the last approved version.")
     allowedRoles = serializers.ListField(child=serializers.ChoiceField(ROLE_CHOICES))
 
 
@@ -44,9 +44,9 @@ class Discover(OrgView):
     gates = {"GET": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS)}
     operations = {
         "GET": Operation(
-            "Ask the vendor for its tools",
+            "Load the vendor's tools",
             answer=DiscoveredOut,
-            refusals={409: "The stored credential cannot be opened.", 502: "The vendor did not answer properly."},
+            refusals={409: "The stored credential cannot be decrypted.", 502: "The vendor did not respond properly."},
         )
     }
 

@@ -26,20 +26,20 @@ class VendorHealthOut(serializers.Serializer[Any]):
 
     vendorSlug = serializers.CharField(source="vendor_slug")
     displayName = serializers.CharField(source="display_name")
-    status = serializers.ChoiceField(STATUS_CHOICES, help_text="unknown also where the vendor is never probed.")
+    status = serializers.ChoiceField(STATUS_CHOICES, help_text="Also unknown if the vendor is not monitored.")
     lastChecked = Timestamp(source="last_checked", allow_null=True)
     latencyMs = serializers.IntegerField(source="latency_ms", allow_null=True)
-    version = serializers.CharField(help_text="The vendor's own, empty where it did not say.")
+    version = serializers.CharField(help_text="As reported by the vendor; empty if it did not say.")
     errorDetail = serializers.CharField(
-        source="error_detail", allow_null=True, help_text="There exactly while the status is degraded or down."
+        source="error_detail", allow_null=True, help_text="Present only while the status is degraded or down."
     )
     circuit = serializers.ChoiceField(
         CIRCUIT_CHOICES,
         source="circuit_state",
-        help_text="closed: calls are sent; open: none is, after failures in a row; half_open: one is let through.",
+        help_text="closed: calls are sent; open: none are, after repeated failures; half_open: one trial call is.",
     )
     circuitRetryAt = Timestamp(
-        source="retry_at", allow_null=True, help_text="When the open circuit lets a call through; null while closed."
+        source="retry_at", allow_null=True, help_text="When the open circuit allows a trial call; null while closed."
     )
 
 
@@ -53,7 +53,7 @@ class VendorHealthList(OrgView):
     """GET /api/orgs/:orgId/vendor-health. Spec: §4.1 · D132, D133"""
 
     gates = {"GET": Gate(Role.MEMBER)}
-    operations = {"GET": Operation("Its connected vendors and how they are, by name", answer=VendorsOut)}
+    operations = {"GET": Operation("List connected vendors and their status, by name", answer=VendorsOut)}
 
     def get(self, request: Request, org_id: str) -> Response:
         # Cached states: a read never probes a vendor.

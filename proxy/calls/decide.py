@@ -137,14 +137,12 @@ def _limit_text(limit: ToolLimit, principal: Principal, organization: Organizati
     owner = f"An owner of {organization.name}"
     match limit:
         case ToolLimit.ROLE:
-            return f"The tool {tool} is not on the allowlist of the role {principal.role.value}. {owner} can add it."
+            return f"The role {principal.role.value} isn't allowed to call {tool}. {owner} can allow it."
         case ToolLimit.OWN:
-            return (
-                f"The tool {tool} is not on the allowlist of the service client {principal.label}. {owner} can add it."
-            )
+            return f"The service client {principal.label} isn't allowed to call {tool}. {owner} can allow it."
         case ToolLimit.READ_ONLY:
             return (
-                f"The service client {principal.label} may call read-only tools only, and {tool} is not marked"
+                f"The service client {principal.label} can call only read-only tools, and {tool} is not marked as"
                 f" read-only. {owner} can change that."
             )
 

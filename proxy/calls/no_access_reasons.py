@@ -16,8 +16,7 @@ _SENTENCES = {
         "You have no access to {names}: an admin of {organization} can give it at {place}/access."
     ),
     Denial.NO_CREDENTIALS: (
-        "The credentials of {names} are not for you: an admin of {organization} can store others at"
-        " {place}/connections."
+        "No credentials for {names} apply to you: an admin of {organization} can store some at {place}/connections."
     ),
     Denial.SCOPE: "This token does not cover {names}: sign in again from the app and ask for the scope mcp:all.",
 }

@@ -74,7 +74,7 @@ async def _diagnose(transport: VendorTransport, vendor: Vendor, opened: OpenedCr
 
 def _without_credentials(reply: Reply) -> Finding:
     if isinstance(reply.message, replies.VendorResult):
-        return Finding("without credentials", f"HTTP 200, {reply.latency_ms} ms: it talks to anybody")
+        return Finding("without credentials", f"HTTP 200, {reply.latency_ms} ms: it answers anyone")
     shape = f"HTTP {reply.status}" if reply.status else reply.summary
     if reply.status == 401:
         shape += f", WWW-Authenticate: {reply.challenge}" if reply.challenge else ", no WWW-Authenticate"

@@ -199,7 +199,7 @@ def _credential(call: ExplainedCall) -> _Explained:
         return (
             False,
             sentence(
-                "Doesn’t have the fields that %(vendor)s needs now: %(credential)s.",
+                "Fields that %(vendor)s now requires are missing: %(credential)s.",
                 vendor=vendor.name,
                 credential=named,
             ),
@@ -263,10 +263,10 @@ def _allowing(call: ExplainedCall) -> str:
     own = own_tools(principal, vendor.slug) is not None
     if by_role:
         lists = (
-            sentence("The role and the agent may call this tool.") if own else sentence("The role may call this tool.")
+            sentence("The role and the agent can call this tool.") if own else sentence("The role can call this tool.")
         )
     else:
-        lists = sentence("The agent may call this tool.") if own else sentence("The role may call all tools.")
+        lists = sentence("The agent can call this tool.") if own else sentence("The role can call all tools.")
     if principal.is_read_only:
         return sentence("%(lists)s It’s marked read-only.", lists=lists)
     return lists
@@ -280,7 +280,8 @@ def _as_listed(call: ExplainedCall, allowing: str, names: Iterable[str]) -> str:
     if not listed or listed.intersection(names):
         return allowing
     return sentence(
-        "%(allowing)s But %(vendor)s did not list %(tool)s when it was last asked: a call would not find it.",
+        "%(allowing)s However, %(vendor)s did not list %(tool)s the last time its tools were loaded, so a call would"
+        " fail.",
         allowing=allowing,
         vendor=call.vendor.name,
         tool=call.tool,
@@ -306,8 +307,8 @@ def _quota(call: ExplainedCall) -> _Explained:
     if not call.shows_count:
         # Calls of all organizations count together: an admin of one must not learn about calls in another.
         if window.allowed:
-            return True, sentence("Within the limit of %(limit)s calls an hour.", limit=rule.limit), ""
-        detail = sentence("The limit of %(limit)s calls an hour is used up.", limit=rule.limit)
+            return True, sentence("Within the limit of %(limit)s calls per hour.", limit=rule.limit), ""
+        detail = sentence("The limit of %(limit)s calls per hour is used up.", limit=rule.limit)
         return False, detail, sentence("It resets within the hour. An operator sets the limit.")
     used = rule.limit - window.remaining
     detail = sentence("%(used)s of %(limit)s calls in the last hour.", used=used, limit=rule.limit)

@@ -126,7 +126,7 @@ class ToolReview:
         return found
 
     def _owner(self, row: KnownTool) -> str:
-        return self._owners.get(row.credential_scope, sentence("a key that is gone")) if row.credential_scope else ""
+        return self._owners.get(row.credential_scope, sentence("a deleted key")) if row.credential_scope else ""
 
     def preview(self, may_call: Callable[[str, bool], bool] = lambda name, is_read_only: True) -> Preview:
         """Uses the functions that build tools/list. `may_call`: by own name, and whether the tool is read-only."""

@@ -86,7 +86,7 @@ class ExplainPage(OrgPage):
         if self._who and self._who != subject:
             # Members may ask about themselves only.
             if not self._may_choose:
-                raise Forbidden(gettext("You can check your own access only."))
+                raise Forbidden(gettext("You can check only your own access."))
             found = callers_meant(self.organization, self._who, SUGGESTED)
             if len(found) > 1:
                 return Question(choices=[self._choice(each.name, each.note, who=each.subject) for each in found])
@@ -96,7 +96,7 @@ class ExplainPage(OrgPage):
             return Question()
         if len(tool) > TOOL_MAX_CHARACTERS:
             return Question(
-                fault=gettext("A tool name has at most %(tool_max_characters)s characters.")
+                fault=gettext("A tool name can have at most %(tool_max_characters)s characters.")
                 % {"tool_max_characters": TOOL_MAX_CHARACTERS}
             )
         if registry.load().owner_of(tool) is None:

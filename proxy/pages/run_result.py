@@ -106,7 +106,7 @@ def fault_words(fault: VendorFault, vendor_name: str) -> str:
 
 def _blocks(raw_result: bytes) -> list[Block]:
     if len(raw_result) > MAX_PARSED_BYTES:
-        return [Block(note=_("The result is too large to be shown here. A client gets all of it."))]
+        return [Block(note=_("The result is too large to show here. Clients receive all of it."))]
     result = _json_of(raw_result)
     if result is None:
         return [Block(note=_("The result can’t be read."))]
@@ -140,16 +140,16 @@ def _of_part(part: Any) -> Block:
     if part.get("type") == "image":
         return _of_image(part)
     if part.get("type") == "audio":
-        return Block(note=_("Audio is not played here. A client gets it."))
+        return Block(note=_("Audio can’t be played here. Clients receive it."))
     return _of_text(_pretty(part))
 
 
 def _of_image(part: dict[str, Any]) -> Block:
     data, kind = part.get("data"), part.get("mimeType")
     if not isinstance(kind, str) or kind not in IMAGE_TYPES or not isinstance(data, str):
-        return Block(note=_("An image of a type that is not shown here. A client gets it."))
+        return Block(note=_("An image of a type that can’t be shown here. Clients receive it."))
     if len(data) > MAX_IMAGE_BYTES * 4 // 3:
-        return Block(note=_("An image that is too large to be shown here. A client gets it."))
+        return Block(note=_("An image that is too large to show here. Clients receive it."))
     try:
         image = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

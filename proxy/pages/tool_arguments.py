@@ -151,7 +151,7 @@ def check_value(argument: Argument, value: Any) -> None:
 def _check_type(argument: Argument, value: Any) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     fits, words = {
-        Kind.TEXT: (isinstance(value, str), gettext("Enter a text.")),
+        Kind.TEXT: (isinstance(value, str), gettext("Enter text.")),
         Kind.INTEGER: (is_number and value == int(value), gettext("Enter a whole number.")),
         Kind.NUMBER: (is_number, gettext("Enter a number.")),
         Kind.BOOLEAN: (isinstance(value, bool), gettext("Choose yes or no.")),

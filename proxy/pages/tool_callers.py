@@ -92,7 +92,7 @@ def _agent(each: AgentCaller, slug: str) -> ShownCaller:
     if each.has_own_credential:
         access.append(gettext("own credentials"))
     if each.principal.granted_vendors is None:
-        access.append(gettext("may use every vendor"))
+        access.append(gettext("can use every vendor"))
     elif slug in each.principal.granted_vendors:
         ends = next((row.expires_at for row in each.row.listed_vendors if row.vendor == slug), None)
         access.append(_until(gettext("directly"), ends))

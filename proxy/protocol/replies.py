@@ -148,7 +148,7 @@ def parse_message(data: bytes) -> VendorMessage:
     raw_result, raw_error = _present(message.result), _present(message.error)
     if message.method is not UNSET:
         if raw_result or raw_error:
-            raise BadVendorReply("it asks and answers at once")
+            raise BadVendorReply("it is a request and a response at once")
         return _parse_request(message.id, message.method, data)
     if raw_result and not raw_error:
         return _parse_result(message.id, raw_result)

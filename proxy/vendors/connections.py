@@ -157,7 +157,7 @@ class Connections:
         try:
             await self._permits.acquire(organization, deadline)
         except QueueFull:
-            raise errors.unavailable("Too many calls wait for the vendor.") from None
+            raise errors.unavailable("Too many calls are waiting for the vendor.") from None
         except TimeoutError as fault:
             raise errors.timeout() from fault
 

@@ -44,7 +44,7 @@ class Resolver:
             try:
                 await self._credential_slots.acquire(owner)
             except QueueFull:
-                raise errors.unavailable("Too many host names wait to be looked up.") from None
+                raise errors.unavailable("Too many host names are waiting to be looked up.") from None
         try:
             return await _in_thread(host, port)
         finally:

@@ -126,7 +126,7 @@ def bad_response(detail: str) -> VendorProblem:
 
 
 def interrupted() -> VendorProblem:
-    return bad_response("it broke off or is not HTTP")
+    return bad_response("it was cut off or is not HTTP")
 
 
 def no_response() -> VendorProblem:

@@ -218,7 +218,7 @@ class Connection(asyncio.Protocol):
             self._is_interim = True
             response.headers.clear()
             if status == 101:
-                self._fail(errors.bad_response("it changes the protocol"))
+                self._fail(errors.bad_response("it switches protocols"))
             return
         response.status = status
         fault = self._check_head(response, status)

@@ -170,7 +170,7 @@ class VendorResponse:
                 if size > max(FREE_BYTES, self._reservation.bytes if self._reservation is not None else 0):
                     await self._reserve(owner, size, self._max_bytes)
         except BadCoding:
-            raise self._fail(errors.bad_response("it is not encoded as it says")) from None
+            raise self._fail(errors.bad_response("its encoding does not match its headers")) from None
         except TimeoutError:
             raise self._fail(errors.timeout(errors.Evidence.RESPONDED)) from None
         return found[0] if len(found) == 1 else b"".join(found)
@@ -183,7 +183,7 @@ class VendorResponse:
 
     def _check_unpacked(self, gunzip: Gunzip) -> None:
         if not gunzip.is_complete:
-            raise self._fail(errors.bad_response("it is not encoded as it says"))
+            raise self._fail(errors.bad_response("its encoding does not match its headers"))
 
     def _fail(self, fault: errors.VendorProblem) -> errors.VendorProblem:
         """The fault to raise. The connection is not reused."""

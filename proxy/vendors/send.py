@@ -85,7 +85,7 @@ async def _send_request(
 def _final_error(stale: StaleSession) -> replies.RpcError:
     """The vendor's own error, when the request is not retried. Raises: VendorProblem without one."""
     if stale.is_certain:
-        raise errors.unavailable("The vendor forgets its sessions at once.", errors.Evidence.RESPONDED) from stale
+        raise errors.unavailable("The vendor drops its sessions immediately.", errors.Evidence.RESPONDED) from stale
     if stale.error is None:
         raise errors.bad_response(f"HTTP {stale.status}") from stale
     return stale.error

@@ -105,7 +105,7 @@ class VendorSession:
             raise errors.bad_response("it refused to initialize")
         version = spoken_version(answer.raw_result)
         if version is None:
-            raise errors.bad_response("it speaks a protocol version that we do not")
+            raise errors.bad_response("it uses a protocol version that is not supported")
         self.protocol_version = version
         self.prepare()
         async with self._send("POST", INITIALIZED, deadline) as sent:

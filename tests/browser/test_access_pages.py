@@ -56,7 +56,7 @@ def test_a_tool_is_taken_from_a_role(visitor: NewVisitor) -> None:
 
     refused = owner.call_tool(key, "acme_delete_ticket").json()["result"]
     assert refused["isError"]
-    assert "is not on the allowlist of the role member" in refused["content"][0]["text"]
+    assert "The role member isn't allowed to call" in refused["content"][0]["text"]
     page.get_by_role("link", name="Preview", exact=True).click()
     expect(page.get_by_text("8 of 9 tools, about")).to_be_visible()
     expect(page.get_by_text("acme_delete_ticket")).to_have_count(0)
@@ -152,7 +152,7 @@ def test_a_vendor_is_added_to_a_member(visitor: NewVisitor) -> None:
     member.page.reload()
     expect(member.page.get_by_role("heading", name="acme_whoami allowed")).to_be_visible()
 
-    page.get_by_role("link", name="Give all members all vendors").click()
+    page.get_by_role("link", name="Give all members access to all vendors").click()
     expect(page.get_by_role("heading", level=1, name="Give members access to all vendors")).to_be_visible()
 
 

@@ -95,4 +95,4 @@ def test_a_key_is_rotated_with_an_overlap(visitor: NewVisitor) -> None:
     for key in (old, new):
         assert someone.call_tool(key).status_code == 200
     page.get_by_role("link", name="I have saved it").click()
-    expect(page.get_by_text("The key before")).to_be_visible()
+    expect(page.get_by_text("The previous key")).to_be_visible()

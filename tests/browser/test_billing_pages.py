@@ -102,9 +102,9 @@ def test_from_no_plan_to_the_provider_and_back(market: Market, visitor: NewVisit
         market.provider.control("release")
     market.provider.settle()
     if not scripts:
-        page.get_by_role("link", name="Look again").click()
+        page.get_by_role("link", name="Check again").click()
     expect(page.get_by_text("The payment provider confirmed the subscription. The plan is active.")).to_be_visible()
-    expect(page.get_by_text("The next payment is on")).to_be_visible()
+    expect(page.get_by_text("The next payment is due on")).to_be_visible()
     expect(page.get_by_role("heading", name="If the plan ends")).to_be_visible()
 
     page.get_by_role("button", name="Manage plan and invoices").click()
@@ -124,7 +124,7 @@ def test_a_minute_without_a_confirmation_ends_in_words(market: Market, visitor: 
         expect(page.locator(f"#waiting[hx-get$='asked={number - 1}']")).to_be_visible()
         with page.expect_response(lambda answer: "asked=" in answer.url):
             page.clock.run_for(2_100)  # htmx takes 20 ms before it counts
-    expect(page.get_by_text("The provider’s confirmation has not come yet.").first).to_be_visible()
+    expect(page.get_by_text("The provider hasn’t confirmed the payment yet.").first).to_be_visible()
     expect(page.locator("[hx-get]")).to_have_count(0)
 
 

@@ -108,7 +108,7 @@ def test_a_new_person_signs_a_client_in(visitor: NewVisitor) -> None:
 def test_a_new_person_gives_an_agent_a_key(visitor: NewVisitor) -> None:
     someone = visitor()
     clicks, page = new_organization(someone, "Ostwind")
-    clicks.link("An agent with a key of its own")
+    clicks.link("An agent with its own key")
     page.get_by_label("Name").fill("Triage bot")
     clicks.button("Create agent")
     key = page.get_by_label("Agent key", exact=True).input_value()

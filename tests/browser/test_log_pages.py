@@ -105,7 +105,7 @@ def test_an_export_can_be_cancelled_and_says_why_it_was_refused(visitor: NewVisi
     export.click()
     expect(page.get_by_role("progressbar", name="Export")).to_be_visible()
     page.get_by_role("button", name="Cancel export").click()
-    expect(page.locator("[data-export-text]")).to_have_text("Export cancelled.")
+    expect(page.locator("[data-export-text]")).to_have_text("Export canceled.")
 
     page.unroute("**/api/audit?*format=csv*")
     refusal = {"error": "rate_limited", "message": "Other exports of this organization are still running."}
@@ -177,7 +177,7 @@ def test_without_scripts(visitor: NewVisitor, tmp_path: Path) -> None:
     expect(page.get_by_role("button", name="Copy as JSON")).to_have_count(0)
     page.locator(".row-details > summary").first.click()
     page.get_by_role("link", name="Show all details").first.click()
-    expect(page.locator(".drawer")).to_contain_text("Around it")
+    expect(page.locator(".drawer")).to_contain_text("Nearby")
     expect(page.get_by_role("button", name="Copy as JSON")).to_have_count(0)
     page.locator(".row-details > summary").click()
     page.get_by_role("link", name="Newest").click()

@@ -144,7 +144,7 @@ def test_a_service_client_with_credentials_of_its_own(visitor: NewVisitor) -> No
     page.get_by_role("link", name="Delete credentials").click()
     page.get_by_label("Type Patch report to confirm").fill("Patch report")
     page.get_by_role("button", name="Delete").click()
-    expect(page.get_by_role("status").filter(has_text="credentials of Patch report are deleted.")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="credentials of Patch report were deleted.")).to_be_visible()
     assert someone.call_tool(key).json()["result"]["isError"]
 
 
@@ -257,7 +257,7 @@ def test_by_keyboard_alone(visitor: NewVisitor) -> None:
     page.keyboard.type("Keyboard")
     page.keyboard.press("Enter")
     page.wait_for_url("**/orgs/*")
-    tab_to(page, "An agent with a key of its own")
+    tab_to(page, "An agent with its own key")
     page.keyboard.press("Enter")
     page.wait_for_url("**/agents/new")
     tab_to(page, "Name")
@@ -344,7 +344,7 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     wait_until(page, is_use_noted)
     name.fill("Plain bot")
     page.get_by_role("button", name="Delete agent").click()
-    expect(page.get_by_text("Plain bot is deleted.")).to_be_visible()
+    expect(page.get_by_text("Plain bot was deleted.")).to_be_visible()
     someone.open(f"{org}/setup")
     page.get_by_role("link", name="Codex").click()
     expect(page.get_by_text("codex mcp add gateway")).to_be_visible()

@@ -83,7 +83,7 @@ def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None
     make_team(owner, org)
     page.get_by_label(ADD).fill("Bo Lindqvist")
     page.get_by_role("button", name="Add", exact=True).click()
-    expect(said(page, "Bo Lindqvist is in the team.")).to_be_visible()
+    expect(said(page, "Bo Lindqvist was added to the team.")).to_be_visible()
     page.get_by_role("button", name="Take out Bo Lindqvist").click()
     expect(said(page, "Bo Lindqvist was removed from the team.")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
@@ -103,7 +103,7 @@ def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None
     other.open(f"{org}/people")
     expect(other.page.get_by_role("link", name="Invitations")).to_be_visible()
     page.get_by_role("link", name="Remove Bo Lindqvist").click()
-    expect(page.get_by_text("the place in 1 team: Night shift")).to_be_visible()
+    expect(page.get_by_text("membership in 1 team: Night shift")).to_be_visible()
     page.get_by_role("button", name="Remove Bo Lindqvist").click()
     expect(said(page, "Bo Lindqvist was removed.")).to_be_visible()
     other.open(f"{org}/people")
@@ -181,7 +181,7 @@ def test_the_name_is_typed_before_something_ends(visitor: NewVisitor) -> None:
     expect(button).to_be_disabled()
     page.get_by_label("Type Night shift to confirm").fill("Night shift")
     button.click()
-    expect(said(page, "The team Night shift is deleted.")).to_be_visible()
+    expect(said(page, "The team Night shift was deleted.")).to_be_visible()
     expect(page.get_by_text("No teams yet")).to_be_visible()
 
     page.get_by_role("link", name="Settings", exact=True).click()
@@ -193,7 +193,7 @@ def test_the_name_is_typed_before_something_ends(visitor: NewVisitor) -> None:
     page.get_by_label("Type Kurzlebig to confirm").fill("Kurzlebig")
     button.click()
     page.wait_for_url("**/welcome")
-    expect(said(page, "Kurzlebig is deleted.")).to_be_visible()
+    expect(said(page, "Kurzlebig was deleted.")).to_be_visible()
 
 
 def test_without_scripts(visitor: NewVisitor) -> None:
@@ -209,16 +209,16 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     page.get_by_role("link", name="Done").click()
     page.get_by_role("link", name="Revoke").click()
     page.get_by_role("button", name="Revoke invitation").click()
-    expect(said(page, "The invitation is revoked.")).to_be_visible()
+    expect(said(page, "The invitation was revoked.")).to_be_visible()
 
     make_team(owner, org)
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_text("Choose a member.")).to_be_visible()
     page.get_by_label(ADD).fill("Bo Lindqvist")
     page.get_by_role("button", name="Add", exact=True).click()
-    page.get_by_role("button", name="Take out").click()
+    page.get_by_role("button", name="Remove").click()
     page.get_by_role("button", name="Undo").click()
-    expect(said(page, "is in the team.")).to_be_visible()
+    expect(said(page, "was added to the team.")).to_be_visible()
 
     owner.open(f"{org}/settings").get_by_label("All connected vendors").check()
     page.get_by_role("button", name="Preview the change").click()
@@ -235,7 +235,7 @@ def test_without_scripts(visitor: NewVisitor) -> None:
     expect(page.get_by_text("Type Scriptless to confirm.", exact=True)).to_be_visible()
     page.get_by_label("Type Scriptless to confirm").fill("Scriptless")
     page.get_by_role("button", name="Delete organization").click()
-    expect(said(page, "Scriptless is deleted.")).to_be_visible()
+    expect(said(page, "Scriptless was deleted.")).to_be_visible()
 
 
 def peopled(owner: Visitor, other: Visitor) -> tuple[str, list[str]]:
@@ -250,7 +250,7 @@ def peopled(owner: Visitor, other: Visitor) -> tuple[str, list[str]]:
     team = page.url.removeprefix(owner.base)
     page.get_by_label(ADD).fill("Bo Lindqvist")
     page.get_by_role("button", name="Add", exact=True).click()
-    expect(said(page, "is in the team.")).to_be_visible()
+    expect(said(page, "was added to the team.")).to_be_visible()
     owner.open(f"{team}/access").get_by_label(GRANTED).fill("Acme RMM")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(said(page, "Everyone in the team can use Acme RMM.")).to_be_visible()

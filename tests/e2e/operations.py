@@ -137,7 +137,7 @@ def delete_service_client(client_id: str) -> None:
 
 
 def delete_organization(org_id: str) -> None:
-    """The organization is gone."""
+    """The organization no longer exists."""
     delete(actor=_owner(org_id), organization=_organization(org_id))
 
 

@@ -17,14 +17,16 @@ def basic(username: str, password: str) -> str:
 def check_header_text(config: Mapping[str, str], name: str) -> None:
     """Raises: InvalidDestination."""
     if (value := config.get(name)) and not fits_header(value):
-        raise InvalidDestination("config_missing", **{name: sentence("It has a character that no header can carry.")})
+        raise InvalidDestination(
+            "config_missing", **{name: sentence("Contains a character that isn’t allowed in a header.")}
+        )
 
 
 def check_pair(config: Mapping[str, str]) -> None:
     """`username` and `password` come together. Raises: InvalidDestination."""
     if config.get("password") and not config.get("username"):
-        raise InvalidDestination("config_missing", username=sentence("Enter the user name of this password."))
+        raise InvalidDestination("config_missing", username=sentence("Enter the user name for this password."))
     if config.get("username") and not config.get("password"):
-        raise InvalidDestination("config_missing", password=sentence("Enter the password of this user."))
+        raise InvalidDestination("config_missing", password=sentence("Enter the password for this user."))
     if ":" in config.get("username", ""):
-        raise InvalidDestination("config_missing", username=sentence("A user name has no colon."))
+        raise InvalidDestination("config_missing", username=sentence("A user name can't contain a colon."))

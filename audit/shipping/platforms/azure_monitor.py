@@ -51,21 +51,21 @@ class AzureMonitor(Platform):
     )
     endpoint_label = sentence("Logs ingestion endpoint")
     endpoint_help = sentence(
-        "Of the data collection rule (logsIngestion in its JSON view), or of a data collection endpoint."
+        "From the data collection rule (logsIngestion in its JSON view) or a data collection endpoint."
     )
     endpoint_example = "https://mcp-gateway-a1b2.eastus-1.ingest.monitor.azure.com"
     fields = (
         ConfigField(
             "tenantId",
             sentence("Directory (tenant) ID"),
-            sentence("Of the app registration."),
+            sentence("From the app registration."),
             required=True,
             secret=False,
         ),
         ConfigField(
             "clientId",
             sentence("Application (client) ID"),
-            sentence("Of the app registration."),
+            sentence("From the app registration."),
             required=True,
             secret=False,
         ),
@@ -73,12 +73,12 @@ class AzureMonitor(Platform):
             "clientSecret", sentence("Client secret"), sentence("Its Value, not its Secret ID."), required=True
         ),
         ConfigField(
-            "dcrImmutableId", sentence("DCR immutable ID"), sentence("Begins with dcr-."), required=True, secret=False
+            "dcrImmutableId", sentence("DCR immutable ID"), sentence("Starts with dcr-."), required=True, secret=False
         ),
         ConfigField(
             "stream",
             sentence("Stream"),
-            sentence("As the rule declares it. Left out: %(stream)s.", stream=DEFAULT_STREAM),
+            sentence("As declared in the rule. Default: %(stream)s.", stream=DEFAULT_STREAM),
         ),
     )
 
@@ -89,12 +89,16 @@ class AzureMonitor(Platform):
                 endpointUrl=sentence("The host must end with .ingest.monitor.azure.com (or .us, .cn)."),
             )
         if not _TENANT.fullmatch(config["tenantId"]):
-            raise InvalidDestination("config_missing", tenantId=sentence("A tenant is a GUID or a verified domain."))
+            raise InvalidDestination(
+                "config_missing", tenantId=sentence("A tenant must be a GUID or a verified domain.")
+            )
         if not _RULE.fullmatch(config["dcrImmutableId"]):
-            raise InvalidDestination("config_missing", dcrImmutableId=sentence("It is dcr- with letters and digits."))
+            raise InvalidDestination(
+                "config_missing", dcrImmutableId=sentence("Must be dcr- followed by letters and digits.")
+            )
         if not _STREAM.fullmatch(_stream(config)):
             raise InvalidDestination(
-                "config_missing", stream=sentence("A stream is letters, digits, '_', '-' and '.'.")
+                "config_missing", stream=sentence("A stream can contain only letters, digits, '_', '-' and '.'.")
             )
 
     def request(self, target: Target, events: Sequence[Event], *, now: datetime, token: str) -> Outgoing:

@@ -32,7 +32,7 @@ from gateway.lib.sentences import sentence
 HOST: Final = "in.logs.betterstack.com"
 _OVER_QUOTA: Final = 402
 _NOT_PARSED: Final = 406
-_NOT_ONE_LINE: Final = sentence("A source token is one line of letters and digits.")
+_NOT_ONE_LINE: Final = sentence("A source token must be one line of letters and digits.")
 
 
 class BetterStack(Platform):
@@ -40,7 +40,7 @@ class BetterStack(Platform):
     title = "Better Stack Logs"
     aliases = ("better stack", "better-stack", "better_stack", "betterstack", "logtail")
     endpoint_label = sentence("Ingesting host")
-    endpoint_help = sentence("Leave it out. Only the address of Better Stack itself is accepted.")
+    endpoint_help = sentence("Leave empty. Only Better Stack's own address is accepted.")
     endpoint_example = f"https://{HOST}"
     preset_url = f"https://{HOST}"
     fields = (

@@ -65,7 +65,7 @@ class Elasticsearch(Platform):
         if config.get("apiKey") and config.get("username"):
             raise InvalidDestination("config_missing", apiKey=sentence("Enter an API key or a user name, not both."))
         if (index := config.get("index")) and not _INDEX.fullmatch(index):
-            rule = sentence("Small letters, digits and . _ + - only, beginning with a letter or a digit.")
+            rule = sentence("Lowercase letters, digits and . _ + - only, starting with a letter or digit.")
             raise InvalidDestination("config_missing", index=rule)
 
     def request(self, target: Target, events: Sequence[Event], *, now: datetime, token: str) -> Outgoing:

@@ -29,7 +29,7 @@ class LogScale(Platform):
     endpoint_example = "https://cloud.community.humio.com"
     fields = (
         ConfigField(
-            "token", sentence("Ingest token"), sentence("Of the repository that takes the records."), required=True
+            "token", sentence("Ingest token"), sentence("From the repository that receives the records."), required=True
         ),
     )
 

@@ -33,8 +33,8 @@ _TENANT = re.compile(r"[A-Za-z0-9!_.*'()-]{1,150}")
 _IGNORED = re.compile(r"total ignored: (\d+) out of (\d+) for stream")
 _OF_THE_TIME = re.compile(r"too far behind|out of order|too old")
 _TOO_OLD = re.compile(r"has timestamp too old: .*?, oldest acceptable timestamp is: ([0-9TZ:.+-]+)")
-_FOR_AGE = sentence("Loki takes no line that is older than its limit, a week where that was not changed.")
-_FOR_DELAY = sentence("Loki takes no line that is over an hour older than the newest line of its stream.")
+_FOR_AGE = sentence("Loki rejects lines older than its limit, one week by default.")
+_FOR_DELAY = sentence("Loki rejects lines more than an hour older than the newest line of their stream.")
 # Of the tenant or the labels, which every batch has.
 _OF_THE_DESTINATION = re.compile(
     r"org id|tenant|missing required labels|label names; limit|label (name|value) too long"

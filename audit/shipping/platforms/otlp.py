@@ -75,7 +75,9 @@ class Otlp(Platform):
     title = "OpenTelemetry (OTLP/HTTP)"
     aliases = ("otlp", "otel", "opentelemetry", "open telemetry", "open_telemetry")
     endpoint_label = sentence("Endpoint")
-    endpoint_help = sentence("An address without a path gets %(path)s; one with a path is used as it is.", path=PATH)
+    endpoint_help = sentence(
+        "If the address has no path, %(path)s is added; otherwise it is used unchanged.", path=PATH
+    )
     endpoint_example = "https://otlp.example.com/v1/logs"
     fields = (
         ConfigField(
@@ -128,7 +130,7 @@ def _record(event: Event) -> dict[str, Any]:
 
 def _read_success(answer: Answer, events: Sequence[Event]) -> Verdict:
     if is_web_page(answer):
-        return DestinationRefused(f"{answer.status}: a web page answers at this address, no OTLP receiver")
+        return DestinationRefused(f"{answer.status}: a web page answers at this address instead of an OTLP receiver")
     rejected, message = _partial_success(answer.body)
     count = min(max(rejected, 0), len(events))
     # A batch in part accepted must not be sent again, and the answer never says which records were rejected.

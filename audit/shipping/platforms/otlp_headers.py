@@ -29,16 +29,16 @@ def parse_headers(text: str) -> dict[str, str]:
     """From lines of `Name: value`, or `name=value,name=value` with percent-encoded values. Raises: InvalidHeaders."""
     if len(text) > MOST_CHARACTERS:
         raise InvalidHeaders(
-            sentence("Headers are %(most_characters)s characters at most.", most_characters=MOST_CHARACTERS)
+            sentence("Headers can have at most %(most_characters)s characters.", most_characters=MOST_CHARACTERS)
         )
     headers: dict[str, str] = {}
     for name, value in _pairs(text):
         _check(name, value)
         if name.lower() in {given.lower() for given in headers}:
-            raise InvalidHeaders(sentence("The header %(name)s is given twice.", name=name))
+            raise InvalidHeaders(sentence("The header %(name)s appears twice.", name=name))
         headers[name] = value
     if len(headers) > MOST_HEADERS:
-        raise InvalidHeaders(sentence("At most %(most_headers)s headers are sent.", most_headers=MOST_HEADERS))
+        raise InvalidHeaders(sentence("At most %(most_headers)s headers are allowed.", most_headers=MOST_HEADERS))
     return headers
 
 

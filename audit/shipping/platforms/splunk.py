@@ -78,7 +78,7 @@ class Splunk(Platform):
     endpoint_example = "https://http-inputs-example.splunkcloud.com"
     fields = (
         ConfigField(
-            "token", sentence("HEC token"), sentence("Of a token without indexer acknowledgment."), required=True
+            "token", sentence("HEC token"), sentence("From a token without indexer acknowledgment."), required=True
         ),
     )
 

@@ -34,24 +34,26 @@ from gateway.lib.sentences import sentence
 
 _BASE64_PREFIX: Final = "whsec_"
 _KEY_BYTES: Final = range(24, 65)  # the lengths that the specification allows for its own form
-_UNREADABLE: Final = sentence("After %(prefix)s a secret is the base64 form of 24 to 64 bytes.", prefix=_BASE64_PREFIX)
-_ALONE: Final = sentence("Give the new secret beside the previous one.")
+_UNREADABLE: Final = sentence("After %(prefix)s, a secret must be 24 to 64 bytes in base64.", prefix=_BASE64_PREFIX)
+_ALONE: Final = sentence("Enter the new secret along with the previous one.")
 
 
 class Webhook(Platform):
     value = "webhook"
     title = "Webhook"
     aliases = ("standard webhooks", "standard_webhooks")
-    endpoint_help = sentence("Every batch is sent to this address as it is, with POST.")
+    endpoint_help = sentence("Each batch is sent to this address unchanged, with POST.")
     endpoint_example = "https://logs.example.com/hooks/mcp-gateway"
     fields = (
         ConfigField(
             "secret",
             sentence("Signing secret"),
-            sentence("A text, or %(prefix)s and base64. Without it nothing is signed.", prefix=_BASE64_PREFIX),
+            sentence("Any text, or %(prefix)s followed by base64. If empty, nothing is signed.", prefix=_BASE64_PREFIX),
         ),
         ConfigField(
-            "previousSecret", sentence("Previous signing secret"), sentence("While you change the secret, both sign.")
+            "previousSecret",
+            sentence("Previous signing secret"),
+            sentence("While you rotate the secret, both sign the records."),
         ),
     )
 

@@ -19,7 +19,7 @@ PLAIN = "none"
 class Command(BaseCommand):
     help = (
         "Makes a master key and prints it as an entry of CREDENTIAL_KEYS. With a key service configured the entry is"
-        " wrapped by it, and the key itself is shown to nobody; otherwise the output is a secret."
+        " wrapped by it, and the key itself is shown to no one; otherwise the output is a secret."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -9,8 +9,8 @@ from proxy.pages.client_guides import ClientGuide
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|])")
 _NEEDS = {
-    "browser": "You sign in in the browser: no key is needed.",
-    "key": "Needs an agent key in `GATEWAY_KEY`. An admin makes one under Agents; it is shown once.",
+    "browser": "You sign in with your browser, so no key is needed.",
+    "key": "Needs an agent key in `GATEWAY_KEY`. An admin creates one under Agents; it is shown once.",
     "secret": "Needs an agent's client ID and secret in `GATEWAY_CLIENT_ID` and `GATEWAY_CLIENT_SECRET`. An admin makes"
     " them under Agents; the secret is shown once.",
 }

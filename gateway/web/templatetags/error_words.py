@@ -10,8 +10,8 @@ register = template.Library()
 WORDS = {
     "bad_arguments": gettext_lazy("The arguments can’t be used"),
     "bad_vendor_response": gettext_lazy("The vendor sent an answer that can’t be read"),
-    "client_closed": gettext_lazy("The caller left before the answer"),
-    "gateway_stopped": gettext_lazy("The service stopped before the answer"),
+    "client_closed": gettext_lazy("The caller disconnected before the response"),
+    "gateway_stopped": gettext_lazy("The service stopped before the response"),
     "insufficient_scope": gettext_lazy("The app’s token doesn’t cover this vendor"),
     "internal_error": gettext_lazy("Something went wrong on our side"),
     "no_credentials": gettext_lazy("The vendor wasn’t connected for this caller"),

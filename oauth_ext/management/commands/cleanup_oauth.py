@@ -12,7 +12,7 @@ from oauth_ext.services.cleanup import remove_expired_rows
 
 
 class Command(BaseCommand):
-    help = "Remove expired codes, tokens, device authorizations and consents, and self-registered clients nobody uses."
+    help = "Remove expired codes, tokens, device authorizations and consents, and unused self-registered clients."
 
     def handle(self, *args: Any, **options: Any) -> None:
         removed = asdict(remove_expired_rows(now=clock.now()))

@@ -20,7 +20,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--now", action="store_true", help="sign at once; whoever cached our keys refuses the new tokens meanwhile"
+            "--now",
+            action="store_true",
+            help="sign at once; clients that cached our keys refuse the new tokens until they refresh",
         )
 
     def handle(self, *args: Any, now: bool, **options: Any) -> None:

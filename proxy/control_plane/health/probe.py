@@ -17,7 +17,7 @@ from proxy.vendors.transport import VendorTransport
 log = structlog.get_logger(__name__)
 _FAULTS = {
     VendorFault.UNAVAILABLE: "could not be reached",
-    VendorFault.BAD_RESPONSE: "broke off its answer",
+    VendorFault.BAD_RESPONSE: "cut off its response",
 }
 
 

@@ -12,11 +12,11 @@ from gateway.lib.sentences import sentence
 from proxy.control_plane.health.states import HealthStatus
 
 EXPLAINED = {
-    HealthStatus.DOWN: sentence("Did not answer three times in a row. Tool calls will probably fail."),
-    HealthStatus.DEGRADED: sentence("Answers slowly, or did not answer just now. Tool calls may fail."),
+    HealthStatus.DOWN: sentence("Failed three checks in a row. Tool calls will probably fail."),
+    HealthStatus.DEGRADED: sentence("Responds slowly, or didn't respond to the last check. Tool calls may fail."),
     HealthStatus.UNKNOWN: sentence("No result yet. Not an error."),
-    HealthStatus.REACHABLE: sentence("Answers, wants credentials. Tool calls should work."),
-    HealthStatus.HEALTHY: sentence("Answers in time. If it answers with something else than MCP, the detail says so."),
+    HealthStatus.REACHABLE: sentence("Responds and requires credentials. Tool calls should work."),
+    HealthStatus.HEALTHY: sentence("Responds in time. If the response isn't MCP, the details say so."),
 }
 
 
@@ -38,7 +38,9 @@ def summarize(entries: Sequence[VendorStatus]) -> str:
     counted = (
         sentence("%(count)s not responding", count=watched.count(HealthStatus.DOWN)),
         sentence("%(count)s degraded", count=watched.count(HealthStatus.DEGRADED)),
-        sentence("%(count)s fine", count=watched.count(HealthStatus.HEALTHY) + watched.count(HealthStatus.REACHABLE)),
+        sentence(
+            "%(count)s healthy", count=watched.count(HealthStatus.HEALTHY) + watched.count(HealthStatus.REACHABLE)
+        ),
         sentence("%(count)s being checked", count=watched.count(HealthStatus.UNKNOWN)),
         sentence("%(count)s not monitored", count=len(entries) - len(watched)),
     )

@@ -17,7 +17,7 @@ _SLOW = re.compile(r"slow: answered after (?P<duration_ms>\d+) ms")
 PLAIN = (
     sentence("could not be reached"),
     sentence("host name not found"),
-    sentence("broke off its answer"),
+    sentence("cut off its response"),
     sentence("something that is not MCP"),
 )
 

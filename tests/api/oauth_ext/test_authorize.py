@@ -172,7 +172,7 @@ def test_a_link_with_our_name_leads_no_passer_by_to_a_client_that_registered_its
 def test_the_page_of_a_passer_by_says_what_is_wrong(cast: Cast) -> None:
     flow = make_flow(cast, "nobody")
     page = on_a_page(flow.authorize(response_type="x"))
-    assert "The app at app.example sent a faulty request. Only the response type code is supported." in page
+    assert "The app at app.example sent an invalid request. Only the response type code is supported." in page
     assert "prompt=none forbids one" in on_a_page(flow.authorize(prompt="none"))
     on_a_page(flow.authorize(state="é"))
     on_a_page(flow.browser.head(f"/oauth/authorize?{flow.query(response_type='x')}"), reads=False)
@@ -298,7 +298,7 @@ def test_a_client_with_a_metadata_document(cast: Cast, settings: Settings, monke
     def documented(**wanted: str) -> Client:
         asked.append(wanted)
         if "missing" in wanted["client_id"]:
-            raise DocumentUnusable("The client's document answers with status 404.")
+            raise DocumentUnusable("The client's document returned status 404.")
         return flow.client
 
     monkeypatch.setattr(view, "cimd_client", documented)

@@ -77,7 +77,7 @@ def test_a_name_of_another_host_causes_a_warning(cast: Cast) -> None:
     flow = make_flow(cast, name="Claude")
     Client.objects.filter(pk=flow.client.pk).update(created=clock.now() - timedelta(hours=1))
     text = shown(flow, flow.ask())
-    assert "This may be another app than its name says. app.example doesn't belong to “Claude”." in text
+    assert "This may not be the app it claims to be. app.example doesn't belong to “Claude”." in text
     assert "registered itself" not in text
 
 

@@ -135,7 +135,7 @@ def test_the_command_says_what_ended_and_what_is_left(cast: Cast) -> None:
     assert "Ended: agent key" in said
     assert "Nightly (svc_" in said
     assert "was shown its secret" in said
-    assert f"Warning: Acme ({cast.org.pk}) has no active owner any more." in said
+    assert f"Warning: Acme ({cast.org.pk}) no longer has an active owner." in said
     assert is_refused(key)
     assert key not in said
     assert "may sign in again" in run("reactivate_user", "owner@example.com")
@@ -172,7 +172,7 @@ def test_a_key_of_an_organization_that_the_person_left_ends_too(cast: Cast) -> N
 @pytest.mark.parametrize("command", ["deactivate_user", "reactivate_user", "revoke_staff"])
 def test_nobody_and_several_are_refused(cast: Cast, command: str) -> None:
     User.objects.create_user(email="ADMIN@example.com")
-    with pytest.raises(CommandError, match="nobody with the address"):
+    with pytest.raises(CommandError, match="no one with the address"):
         run(command, "none@example.com")
     with pytest.raises(CommandError, match="Several people have the address") as refusal:
         run(command, "admin@example.com")

@@ -68,7 +68,7 @@ def test_the_last_owner_stays(cast: Cast, staff: Browser) -> None:
     owner, admin = (Membership.objects.get(user=cast.user(who)) for who in ("owner", "admin"))
     messages = said(act(staff, Membership, "remove_members", owner, admin))
     assert "1 removed." in messages
-    refusals = [message for message in messages if "An organization keeps an owner." in message]
+    refusals = [message for message in messages if "Every organization needs an owner." in message]
     assert len(refusals) == 1
     assert "`manage.py add_member --role owner`" in refusals[0]
     assert Membership.objects.filter(pk=owner.pk).exists()
@@ -79,7 +79,7 @@ def test_an_invitation_is_revoked_once(cast: Cast, staff: Browser) -> None:
     row = create_invitation(actor=cast.user("owner"), organization=cast.org)
     kept = create_invitation(actor=cast.user("other_owner"), organization=cast.other_org)
     assert said(act(staff, Invitation, "revoke_invitations", row)) == ["1 revoked."]
-    assert said(act(staff, Invitation, "revoke_invitations", row)) == ["1 had ended already."]
+    assert said(act(staff, Invitation, "revoke_invitations", row)) == ["1 had already ended."]
     row.refresh_from_db()
     kept.refresh_from_db()
     assert row.revoked_at is not None

@@ -69,7 +69,7 @@ def test_an_admin_declines_with_an_answer_that_the_member_reads(connected: Site)
 
 def test_a_member_withdraws(connected: Site) -> None:
     row = asked(connected)
-    assert notices(send(connected, "member", "withdraw", row)) == ["Your request is withdrawn."]
+    assert notices(send(connected, "member", "withdraw", row)) == ["Your request was withdrawn."]
     assert notices(send(connected, "admin", "approve", row)) == ["This request has ended. Nothing was changed."]
     assert not AccessRequest.objects.exists()
     assert not ServerAccess.objects.exists()

@@ -516,7 +516,7 @@ class TestMatrix:
         theirs.save()
         assert ("foreign bot", "fake") not in self.cells(agents.cast.client("admin").get(self.path(agents)))
         answer = self.save(agents, had="", grant=["fake"], client=theirs)
-        assert notices(answer) == ["1 of those you changed had already left."]
+        assert notices(answer) == ["1 of the people you changed had already left."]
         assert not ServiceClientVendor.objects.filter(client=theirs).exists()
 
     @pytest.mark.parametrize("who", OTHERS)

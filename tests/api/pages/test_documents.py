@@ -75,7 +75,7 @@ def test_the_frame_is_german_and_the_document_english() -> None:
     assert '<html lang="de"' in found
     assert "Die Dokumente sind auf Englisch." in found
     assert "Die Dokumente sind auf Englisch." not in page("errors")
-    assert "The vendor did not answer in time." in found
+    assert "The vendor did not respond in time." in found
 
 
 def test_a_reader_in_german_first_changes_no_document_for_others() -> None:

@@ -224,8 +224,12 @@ def test_how_much_somebody_calls_is_told_to_nobody_else(
         assert quota("owner", "")[1] == quota("owner", owner)[1] == f"{calls} of 7 calls in the last hour."
         assert quota("admin", client.client_id)[1] == f"{calls} of 7 calls in the last hour.", "of this organization"
         if calls < 7:
-            assert quota("admin", owner) == (True, "Within the limit of 7 calls an hour.", "")
-    full = (False, "The limit of 7 calls an hour is used up.", "It resets within the hour. An operator sets the limit.")
+            assert quota("admin", owner) == (True, "Within the limit of 7 calls per hour.", "")
+    full = (
+        False,
+        "The limit of 7 calls per hour is used up.",
+        "It resets within the hour. An operator sets the limit.",
+    )
     assert quota("admin", owner) == full
 
 

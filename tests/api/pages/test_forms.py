@@ -149,7 +149,7 @@ def test_a_service_client_is_deleted(site: Site) -> None:
     browser, path = site.owner(), site.client_path("service-client-delete")
     assert f"{key_prefix(site.tenant.client)}…" in text(browser.get(path))
     response = browser.post(path, follow=True)
-    assert notices(response) == ["build bot is deleted. Its key and tokens no longer work."]
+    assert notices(response) == ["build bot was deleted. Its key and tokens no longer work."]
     assert not Client.objects.exists()
 
 

@@ -86,7 +86,7 @@ def test_a_link_whose_key_is_gone_is_not_invented(site: Site) -> None:
     Invitation.objects.update(token_key_id="retired")
     made = Invitation.objects.get()
     response = site.owner().post(path(site), {"action": "link", "invitation": str(made.id)})
-    assert "This link cannot be shown again" in text(response)
+    assert "This link can't be shown again" in text(response)
     assert "/invite/" not in text(response)
 
 
@@ -174,7 +174,7 @@ def test_an_invitation_is_revoked_after_a_look(site: Site) -> None:
     assert "2 of 5 joined with it and keep their access" in text(site.owner().get(address))
     assert Invitation.objects.get().revoked_at is None
     response = site.owner().post(address, follow=True)
-    assert notices(response) == ["The invitation is revoked. Its link no longer works."]
+    assert notices(response) == ["The invitation was revoked. Its link no longer works."]
     assert Invitation.objects.get().revoked_at is not None
     assert site.owner().get(address).status_code == site.owner().post(address).status_code == 404
     assert AdminAuditEntry.objects.filter(event_type="invitation.revoked").count() == 1
@@ -211,7 +211,7 @@ def test_ten_an_hour_over_page_and_api_together(site: Site, api: Api) -> None:
             assert "3 left this hour" in text(browser.get(path(site)))
     page = text(browser.get(path(site)))
     assert "10 invitations per hour" in page
-    assert re.search(r"The next is possible in (5\d|60) minutes\.", page)
+    assert re.search(r"Try again in (5\d|60) minutes\.", page)
     assert 'type="submit" disabled>Create invitation' in page
     response = invite(site, browser, email="kept@example.com")
     assert response.status_code == 429

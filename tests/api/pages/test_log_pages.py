@@ -306,7 +306,7 @@ def test_the_columns_of_an_export_are_explained(logged: Site, page: str) -> None
     answer = ask(logged, page)
     (first, *_) = exported(logged, answer)
     assert list(answer.context["columns"]) == list(first)
-    assert "gets a quote mark in front" in text(answer)
+    assert "is prefixed with a quote mark" in text(answer)
 
 
 def test_pages_keep_the_filters(site: Site) -> None:
@@ -446,12 +446,12 @@ def test_a_row_without_scripts_has_a_page_with_its_details(logged: Site, page: s
     answer = ask(logged, page)
     part = details(logged, answer)
     assert "<html" not in text(part)
-    assert "Around it" not in text(answer)
+    assert "Nearby" not in text(answer)
     alone = ask(logged, page, {"entry": str(answer.context["rows"][0]["entry"].id)})
     assert [row["entry"].id for row in alone.context["rows"]] == [answer.context["rows"][0]["entry"].id]
     assert "data-drawer open" in text(alone)
     for each in (alone, part):
-        assert text(each).count("Around it") == 1
+        assert text(each).count("Nearby") == 1
     # The way back to all rows.
     assert f'href="{logged.path(page)}">Newest</a>' in text(alone)
 
@@ -467,7 +467,7 @@ def test_who_reads_the_details_of_a_row(
     entry = ask(logged, page).context["rows"][0]["entry"].id
     answer = logged.cast.client(who).get(logged.path(page), {"entry": str(entry)}, headers=headers)
     assert answer.status_code == (status or (204 if headers else 302))
-    assert ("Around it" in text(answer)) is (status == 200)
+    assert ("Nearby" in text(answer)) is (status == 200)
 
 
 @PAGES

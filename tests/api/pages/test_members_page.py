@@ -152,7 +152,7 @@ def test_nobody_changes_their_own_role(site: Site) -> None:
 def test_an_owner_is_warned_before_another_is_demoted(site: Site) -> None:
     Membership.objects.filter(user=site.cast.user("admin")).update(role="owner")
     page = site.owner().get(path(site, "member-role", "admin"))
-    assert "Only an owner can make them owner again" in text(page)
+    assert "Only an owner can make them an owner again" in text(page)
     assert "checked" not in text(page)
     assert site.owner().post(path(site, "member-role", "admin"), {"role": "admin"}).status_code == 302
     assert member_row(site, "admin").role == "admin"
@@ -194,7 +194,7 @@ def test_the_removal_names_what_ends_and_ends_it(site: Site) -> None:
     page = text(site.owner().get(address))
     assert "2 access tokens and 1 connected app" in page
     assert "access to 1 vendor: Fake" in page
-    assert "the place in 1 team: Night shift" in page
+    assert "membership in 1 team: Night shift" in page
     assert "1 pending link that they created for anyone to use" in page
     response = site.owner().post(address, follow=True)
     assert notices(response) == ["Admin was removed. Their access is revoked."]
@@ -260,7 +260,7 @@ def test_leaving_names_what_ends_and_ends_it_here_only(site: Site) -> None:
     page = text(browser.get(path(site, "leave")))
     assert "2 access tokens and 1 connected app" in page
     assert "access to 1 vendor: Fake" in page
-    assert "the place in 1 team: Night shift" in page
+    assert "membership in 1 team: Night shift" in page
     browser.post(path(site, "leave"))
     assert list(AccessToken.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
     assert list(TokenFamily.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]

@@ -72,7 +72,7 @@ def test_an_ended_plan_says_what_works_and_what_each_role_can_do(
     paying: Site, status: str, said: str, remedy: str
 ) -> None:
     subscribe(paying.cast.org, status, past_due_since=clock.now() - timedelta(days=8))
-    works = "Tool calls work. Some functions wait for an active plan."
+    works = "Tool calls work. Some features require an active plan."
     link = f'<a href="{plan_url(paying.cast.org.id)}">{remedy.capitalize()}'
     assert notice(paying, "owner") == f"{said} {works} {link}"
     assert notice(paying, "member") == f"{said} {works} An owner can {remedy}: Owner."

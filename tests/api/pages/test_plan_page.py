@@ -83,7 +83,7 @@ STATES: list[tuple[str, dict[str, Any], list[str], set[str]]] = [
     (
         "active",
         {"period_end": SOON},
-        [" active</span>", f"Everything works. The next payment is on {on(SOON)}."],
+        [" active</span>", f"Everything works. The next payment is due on {on(SOON)}."],
         {MANAGE},
     ),
     (
@@ -95,7 +95,7 @@ STATES: list[tuple[str, dict[str, Any], list[str], set[str]]] = [
     (
         "trialing",
         {"period_end": SOON},
-        [" trial</span>", f"The trial ends and the first payment is on {on(SOON)}."],
+        [" trial</span>", f"The trial ends and the first payment is due on {on(SOON)}."],
         {MANAGE},
     ),
     (
@@ -110,7 +110,7 @@ STATES: list[tuple[str, dict[str, Any], list[str], set[str]]] = [
         [" payment failed</span>", f"Everything worked until {on(LONG_AGO + timedelta(days=7))}."],
         {PAY},
     ),
-    ("unpaid", {}, [" unpaid</span>", "The last invoice is not paid."], {PAY}),
+    ("unpaid", {}, [" unpaid</span>", "The last invoice is unpaid."], {PAY}),
     ("paused", {}, [" paused</span>"], {SUBSCRIBE, MANAGE}),
     ("active", {"customer_id": None}, [" active</span>"], {SUBSCRIBE}),
     ("incomplete", {}, [" not paid yet</span>"], {SUBSCRIBE, MANAGE}),
@@ -208,7 +208,7 @@ def test_the_plan_is_shown_while_the_figures_have_to_wait(site: Site) -> None:
     finally:
         for _ in range(held):
             reads.give_back(site.cast.org.id)
-    assert "are under way. Reload the page in a moment." in page
+    assert "are in progress. Reload the page in a moment." in page
     assert "Calls in 30 days" not in page
     assert "Calls in 30 days" in plan_page(site)
 
@@ -227,7 +227,7 @@ def test_the_page_waits_for_the_provider_and_asks_for_a_minute(paying: Site) -> 
     subscribe(paying.cast.other_org, "active")
     page, browser = plan_page(paying, "?checkout=done"), paying.owner()
     assert "Waiting for the payment provider’s confirmation." in page
-    assert f'href="{paying.path(PLAN)}?checkout=done">Look again</a>' in page
+    assert f'href="{paying.path(PLAN)}?checkout=done">Check again</a>' in page
     assert "htmx-2.min.js" in page
     assert SUBSCRIBE not in page, "a second payment"
     for number in range(30):
@@ -237,7 +237,7 @@ def test_the_page_waits_for_the_provider_and_asks_for_a_minute(paying: Site) -> 
         page = text(part)
         assert page.startswith('<div id="waiting"')
     assert "hx-get" not in page
-    assert "The provider’s confirmation has not come yet." in page
+    assert "The provider hasn’t confirmed the payment yet." in page
     assert 'hx-swap-oob="true"' in page
 
 

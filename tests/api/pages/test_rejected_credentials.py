@@ -173,7 +173,7 @@ def test_a_rejected_key(site: Site, team: Team) -> None:
 
 def test_only_admins_see_keys_over_the_api(site: Site) -> None:
     store(site, CredentialScope.NAMED_KEY, name="Ops")
-    call(site.cast.org, "named_key", "anybody", credential_name="Ops")
+    call(site.cast.org, "named_key", "anyone", credential_name="Ops")
     path = f"/api/orgs/{site.cast.org.id}/credentials/fake/keys"
     assert {who: site.cast.client(who).get(path).status_code for who in ("admin", "member", "other_owner")} == {
         "admin": 200,

@@ -174,7 +174,7 @@ def test_ids_of_another_organization_change_nothing(matrix: Site, query: str) ->
     foreign = Team.objects.get(organization=matrix.cast.other_org).pk if query else matrix.cast.user("other_owner").id
     before = granted(matrix.cast.other_org)
     answer = save(matrix, had=[f"{foreign}:acme"], grant=[f"{foreign}:fake"], query=query)
-    assert notices(answer) == ["1 of those you changed had already left."]
+    assert notices(answer) == ["1 of the people you changed had already left."]
     assert granted(matrix.cast.other_org) == before
 
 

@@ -62,7 +62,7 @@ def test_credentials_are_stored_replaced_and_deleted(site: Site) -> None:
     browser.post(form(site), {"apiKey": "another"}, follow=True)
     assert Credential.objects.get().revision == 2
     response = browser.post(f"{form(site)}/delete", {}, follow=True)
-    assert notices(response) == [f"The Fake credentials of {site.tenant.client.name} are deleted."]
+    assert notices(response) == [f"The Fake credentials of {site.tenant.client.name} were deleted."]
     assert not Credential.objects.exists()
     assert browser.post(f"{form(site)}/delete", {}).status_code == 404
     events = AdminAuditEntry.objects.filter(event_type__startswith="credential.").order_by("timestamp", "id")

@@ -65,7 +65,7 @@ def used(site: Site, api: Api) -> dict[str, set[str]]:
 
 def test_the_name_is_saved(site: Site) -> None:
     response = site.owner().post(site.path("orgs:settings"), {"name": " Acme  West "}, follow=True)
-    assert notices(response) == ["The organization is called Acme  West now."]
+    assert notices(response) == ["The organization is now called Acme  West."]
     assert "<title>General settings - Acme  West - Gateway</title>" in text(response)
     assert Organization.objects.filter(name="Globex").exists()
 
@@ -148,7 +148,7 @@ def test_the_organization_ends_by_its_name(vendors: Site) -> None:
     page = text(browser.get(address))
     assert "5 members lose access" in page
     assert "1 agent and its key stop working" in page
-    assert "2 stored vendor credentials are destroyed, unrecoverable" in page
+    assert "2 stored vendor credentials are destroyed and can’t be recovered" in page
     assert "1 team and 1 pending invitation are deleted" in page
     assert f"for {settings.AUDIT_RETENTION_DAYS} days" in page
     for typed in ("", "acme", "Globex", "Acme Inc"):
@@ -158,7 +158,7 @@ def test_the_organization_ends_by_its_name(vendors: Site) -> None:
     assert Organization.objects.count() == 2
     response = browser.post(address, {"typed_name": " Acme "}, follow=True)
     assert response.redirect_chain[-1][0] == "/welcome"
-    assert notices(response) == ["Acme is deleted."]
+    assert notices(response) == ["Acme was deleted."]
     assert list(Organization.objects.values_list("name", flat=True)) == ["Globex"]
     for model in (Credential, OrganizationDataKey, Membership):
         kept = set(model.objects.values_list("organization_id", flat=True))

@@ -115,10 +115,10 @@ def test_an_unknown_choice_is_nobodys(site: Site, client: str) -> None:
 
 def test_a_client_on_the_internet_cannot_reach_this_computer(site: Site, settings: Any) -> None:
     for slug in ("claude", "chatgpt"):
-        assert "They cannot reach" in text(setup(site, client=slug))
-    assert "They cannot reach" not in text(setup(site, client="cursor"))
+        assert "They can’t reach" in text(setup(site, client=slug))
+    assert "They can’t reach" not in text(setup(site, client="cursor"))
     settings.BASE_URL = "https://gateway.example"
-    assert "They cannot reach" not in text(setup(site, client="claude"))
+    assert "They can’t reach" not in text(setup(site, client="claude"))
 
 
 def test_a_key_is_made_by_admins_and_asked_for_by_members(site: Site) -> None:

@@ -23,7 +23,7 @@ def test_vendors_are_counted_and_not_named(cast: Cast, shared: SQLiteStore) -> N
     put_health(shared, "alpha", HealthStatus.DOWN, error_detail="gone", age_s=24)
     put_health(shared, "beta", HealthStatus.REACHABLE)
     page = text(Browser().get("/status"))
-    assert "Vendors: 1 not responding, 1 fine; checked 2" in page
+    assert "Vendors: 1 not responding, 1 healthy; checked 2" in page
     assert "not monitored" not in page
     assert not any(name in page for name in ("Alpha", "Beta", "Hosted", "Acme", "gone"))
 
@@ -34,7 +34,7 @@ def test_a_service_without_trouble_says_so(cast: Cast, shared: SQLiteStore) -> N
     assert "Collecting first results." in text(Browser().get("/status"))
     put_health(shared, "alpha", HealthStatus.HEALTHY)
     page = text(cast.client("member").get("/status"))
-    assert "Vendors: 1 fine" in page
+    assert "Vendors: 1 healthy" in page
     assert "alert-success" in page
 
 

@@ -61,7 +61,7 @@ def test_credentials_are_stored_replaced_and_deleted(site: Site, team: Team) -> 
     browser.post(path(site, team), {"apiKey": "another"}, follow=True)
     assert Credential.objects.get().revision == 2
     response = browser.post(f"{path(site, team)}/delete", {}, follow=True)
-    assert notices(response) == ["The Fake credentials of Night shift are deleted."]
+    assert notices(response) == ["The Fake credentials of Night shift were deleted."]
     assert not Credential.objects.exists()
     assert browser.post(f"{path(site, team)}/delete", {}).status_code == 404
     events = AdminAuditEntry.objects.filter(event_type__startswith="credential.").order_by("timestamp", "id")

@@ -126,7 +126,7 @@ def test_without_a_plan_no_team_is_made_and_the_rest_works(site: Site, team: Tea
     assert response.status_code == 402
     assert 'value="Kept"' in text(response)
     assert api.refused("admin", "POST", "/orgs/{org}/teams", {"name": "Kept"}) == (402, "subscription_required")
-    assert notices(rename(site, team, "Day shift")) == ["The team is called Day shift now."]
+    assert notices(rename(site, team, "Day shift")) == ["The team is now called Day shift."]
     assert notices(send(site, team, action="grant", vendor="fake")) == ["Everyone in the team can use Fake."]
     assert site.owner().post(path(site, team, "team-delete"), {"typed_name": "Day shift"}).status_code == 302
     assert Team.objects.filter(organization=site.cast.org).count() == 0
@@ -137,15 +137,15 @@ def test_renaming_keeps_the_name_once(site: Site, team: Team) -> None:
     response = site.cast.client("admin").post(path(site, team, "team-settings"), {"name": "Day shift"})
     assert response.status_code == 422
     assert 'id="id_name_error"' in text(response)
-    assert notices(rename(site, team, "Night shift")) == ["The team is called Night shift now."]
+    assert notices(rename(site, team, "Night shift")) == ["The team is now called Night shift."]
 
 
 def test_members_come_and_go_and_come_back(site: Site, team: Team) -> None:
     member = str(site.cast.user("member").id)
     added = send(site, team, action="add-member", member=member)
-    assert notices(added) == ["Member is in the team."]
+    assert notices(added) == ["Member was added to the team."]
     assert "data-dismiss hidden" in text(added), "a script lets it go"
-    assert notices(send(site, team, action="add-member", member=member)) == ["Member is in the team."]
+    assert notices(send(site, team, action="add-member", member=member)) == ["Member was added to the team."]
     assert members(team) == {"Member"}
     browser = site.cast.client("admin")
     page = browser.post(path(site, team), {"action": "remove-member", "member": member}, follow=True)
@@ -262,7 +262,7 @@ def test_a_team_is_deleted_by_its_name(site: Site, team: Team) -> None:
     assert "1 member leaves the team and stays in the organization" in page
     assert "access to 1 vendor ends: Fake" in page
     assert "credentials for Fake are destroyed" in page
-    assert "1 key bound to it (Reporting) stays, bound to no team" in page
+    assert "1 key assigned to it (Reporting) is kept without a team" in page
     assert 'data-confirm-text="Night shift"' in page
     for typed in ("", "night shift", "Night"):
         refused = site.owner().post(address, {"typed_name": typed})
@@ -270,7 +270,7 @@ def test_a_team_is_deleted_by_its_name(site: Site, team: Team) -> None:
         assert "Type Night shift to confirm." in text(refused)
         assert 'aria-describedby="typed_name_error"' in text(refused)
     response = site.owner().post(address, {"typed_name": " Night shift "}, follow=True)
-    assert notices(response) == ["The team Night shift is deleted. Its members stay in the organization."]
+    assert notices(response) == ["The team Night shift was deleted. Its members stay in the organization."]
     assert list(Team.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
     assert list(Credential.objects.values_list("id", "team_id")) == [(key.id, None)]
     assert Membership.objects.filter(organization=site.cast.org).count() == 3
@@ -279,7 +279,7 @@ def test_a_team_is_deleted_by_its_name(site: Site, team: Team) -> None:
 
 def test_an_admin_reads_why_the_team_stays(site: Site, team: Team) -> None:
     page = text(site.cast.client("admin").get(path(site, team, "team-settings")))
-    assert "Only an owner deletes teams." in page
+    assert "Only owners can delete teams." in page
     assert path(site, team, "team-delete") not in page
     assert hidden(site.cast.client("admin").get(path(site, team)), "action") == "add-member"
 

@@ -280,7 +280,7 @@ def test_a_vendor_that_is_away_leaves_the_saved_list(
     put_health(store, "fake", HealthStatus.DOWN, error_detail="gone")
     page = text(open_page(site))
     assert "Could not reach Fake." in page
-    assert "Shown is the list from" in page
+    assert "Showing the list from" in page
 
 
 def test_a_preview_is_what_the_role_is_listed(site: Site, vendor: FakeVendor) -> None:
@@ -399,7 +399,7 @@ def test_what_a_vendor_says_is_inert(site: Site, vendor: FakeVendor) -> None:
 def test_a_definition_that_is_too_large_is_compared_and_not_shown(site: Site, vendor: FakeVendor) -> None:
     vendor.tools = [*vendor.tools, {"name": "fake_huge", "description": "x" * 40_000}]
     page = discover(site)
-    assert "The definition is too large to be shown here." in text(page)
+    assert "The definition is too large to show here." in text(page)
     assert [tool.name for tool in ToolReview(site.cast.org, page.context["vendor"]).tools()][1] == "fake_huge"
 
 

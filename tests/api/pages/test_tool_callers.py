@@ -64,7 +64,7 @@ def test_each_caller_has_its_reason(connected: Site) -> None:
     assert callers(connected) == {
         "Owner": (by_role, f"{anything} for the role owner"),
         "Admin": (by_role, f"{anything} for the role admin"),
-        "build bot": ("may use every vendor", "all tools allowed (default)"),
+        "build bot": ("can use every vendor", "all tools allowed (default)"),
     }
     team = Team.objects.create(organization=connected.cast.org, name="Night shift")
     TeamMembership.objects.create(team=team, membership=member(connected))
@@ -89,7 +89,7 @@ def test_lists_and_modes_take_callers_out(connected: Site) -> None:
     ServiceClientAllowlist.objects.create(client=client, vendor="fake", tools=["fake_list", "fake_write"])
     assert callers(connected, "fake_write").keys() == {"Owner", "Admin", "Member"}
     assert callers(connected)["build bot"] == (
-        "may use every vendor",
+        "can use every vendor",
         "the agent's own list",
         "read-only agent, read-only tool",
     )

@@ -52,7 +52,7 @@ def test_a_vendor_that_lists_nothing_is_connected_all_the_same(site: Site, live_
     assert done == "Fake is connected."
     assert problem == (
         "Its tools could not be loaded: The vendor rejected the stored credentials. An admin can replace them. "
-        "You can refresh them on its page “Tools”."
+        "You can refresh them on its “Tools” page."
     )
     assert known(site) == 0
     assert Credential.objects.get(organization=site.cast.org).validated_at is not None

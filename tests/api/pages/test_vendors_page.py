@@ -56,7 +56,7 @@ def test_the_worst_comes_first_and_every_state_has_its_words(troubled: Site) -> 
     assert rows[3][4] == "–"
     assert rows[3][5].startswith("Self-hosted")
     assert [row[5] for row in rows[4:]] == ["–", "–"]
-    assert "1 not responding, 1 degraded, 2 fine, 1 being checked, 1 not monitored" in page
+    assert "1 not responding, 1 degraded, 2 healthy, 1 being checked, 1 not monitored" in page
     assert re.search(r"; checked <time[^>]*>2[45] s ago</time>, next check in about 3[56] s", page)
     assert "Collecting first results" not in page
 
@@ -71,7 +71,7 @@ def test_calls_that_are_held_back_are_told_beside_the_detail(troubled: Site, sha
     assert re.search(held_back + r" 6 times in a row. Retrying at \d\d:\d\d:\d\d UTC.", details["Gamma"])
     assert "paused" not in details["Alpha"]
     assert (
-        "The vendor could not be reached 5 times in a row. The next call tries again; if it succeeds, all calls do."
+        "The vendor could not be reached 5 times in a row. The next call tries again; if it succeeds, calls resume."
     ) in details["Alpha"]
     assert details["Beta"] == "–"
 
@@ -98,7 +98,7 @@ def test_no_state_is_told_by_colour_alone(troubled: Site) -> None:
         assert re.search(
             rf'<span class="badge badge-\w+"><svg class="icon icon-{icon}"[^>]*>.*?</svg> {label}</span>', page
         )
-    assert "Answers, wants credentials. Tool calls should work." in page
+    assert "Responds and requires credentials. Tool calls should work." in page
     assert "No result yet. Not an error." in page
 
 
@@ -133,7 +133,7 @@ def test_the_table_renews_itself_and_only_a_change_is_announced(troubled: Site, 
     put_health(shared, "gamma", HealthStatus.HEALTHY)
     changed = text(browser.get(address, headers={"HX-Request": "true"}))
     assert 'id="health-news" class="visually-hidden" role="status" aria-live="polite" hx-swap-oob="true"' in changed
-    assert "1 degraded, 3 fine" in changed
+    assert "1 degraded, 3 healthy" in changed
     assert address not in changed
 
 

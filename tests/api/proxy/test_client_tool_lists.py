@@ -68,7 +68,7 @@ async def test_a_list_limits_one_client_on_every_route(agent: Agent, tenant: Ten
     vendor.seen.clear()
     text = await refusal(agent, tenant, "fake_write")
     assert text is not None
-    assert "fake_write is not on the allowlist of the service client build bot. An owner of Acme can add it." in text
+    assert "The service client build bot isn't allowed to call fake_write. An owner of Acme can allow it." in text
     assert vendor.seen["tools/call"] == 0
     refused = [row for row in await rows() if row.status == "denied"]
     assert {(row.error_code, row.tool) for row in refused} == {("tool_not_allowed", "fake_write")}
@@ -113,7 +113,7 @@ async def test_read_only_allows_what_is_marked(agent: Agent, tenant: Tenant, ven
     vendor.seen.clear()
     text = await refusal(agent, tenant, "fake_write")
     assert text is not None
-    assert "build bot may call read-only tools only, and fake_write is not marked read-only." in text
+    assert "build bot can call only read-only tools, and fake_write is not marked as read-only." in text
     assert vendor.seen["tools/call"] == 0
     assert await refusal(agent, tenant, "fake_list") is None
     await in_thread(allow(tenant, "fake_list", "fake_write"))

@@ -91,7 +91,7 @@ def test_a_tool_that_is_not_listed(cast: Cast, tenant: Tenant) -> None:
 
 
 def test_a_tool_that_the_vendor_did_not_list(cast: Cast, tenant: Tenant) -> None:
-    caution = "But Acme did not list acme_gone when it was last asked: a call would not find it."
+    caution = "However, Acme did not list acme_gone the last time its tools were loaded, so a call would fail."
 
     def detail(tool: str) -> str:
         return next(

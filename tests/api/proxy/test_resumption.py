@@ -163,7 +163,7 @@ async def test_a_byte_order_mark_begins_each_stream() -> None:
         (ends(), ENDED),
         (ends(progress(1)), ENDED),
         (ends(PRIMING, b"id:\n\n"), ENDED),
-        (breaks(progress(1)), "The vendor sent an unusable answer: it broke off or is not HTTP."),
+        (breaks(progress(1)), "The vendor sent an unusable answer: it was cut off or is not HTTP."),
     ],
     ids=["nothing", "reports only", "taken back", "broken"],
 )

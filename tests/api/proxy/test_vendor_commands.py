@@ -192,7 +192,7 @@ def test_without_an_organization_only_the_bare_probe(connected: Cast, vendor: Fa
 def test_a_vendor_that_needs_no_credentials_is_tried_as_it_is(connected: Cast, vendor: FakeVendor) -> None:
     vendor.api_key = None
     lines, complaint = doctor("fake")
-    assert "it talks to anybody" in lines[0]
+    assert "it answers anyone" in lines[0]
     assert "tools offered 3, 2 of them read-only" in lines
     assert complaint == ""
     assert vendor.deleted == ["session-1", "session-2"]

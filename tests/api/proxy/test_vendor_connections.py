@@ -132,7 +132,7 @@ async def test_the_queue_is_bounded(transport: VendorTransport, monkeypatch: pyt
     async with raw_vendor(gate) as vendor:
         calls = [asyncio.ensure_future(ask(transport, vendor.url)) for _ in range(3)]
         await asyncio.sleep(0.05)
-        with pytest.raises(VendorProblem, match="Too many calls wait"):
+        with pytest.raises(VendorProblem, match="Too many calls are waiting"):
             await ask(transport, vendor.url)
         gate.open.set()
         assert await asyncio.gather(*calls) == [b"{}"] * 3

@@ -155,7 +155,7 @@ def test_a_name_that_leads_inside_at_the_second_look(
     addresses[:] = [inside]
     record_calls("r-1")
     assert deliver_due() == 0
-    assert_refused(destination, "The address leads to a network that is not allowed.", 1)
+    assert_refused(destination, "The address points to a network that is not allowed.", 1)
     assert len(receiver.requests) == 1
     addresses[:] = [PUBLIC]
     with time_machine.travel(clock.now() + timedelta(minutes=2)):
@@ -168,5 +168,5 @@ def test_an_address_that_became_the_gateways_own(authority: Authority, start: St
     destination = add(receiver)
     settings.BASE_URL = f"https://{NAME}:{urlsplit(receiver.url).port}"
     assert deliver_due() == 0
-    assert_refused(destination, "The address is the gateway's own. Enter another one.", 1)
+    assert_refused(destination, "This is the gateway's own address. Enter a different one.", 1)
     assert receiver.requests == []

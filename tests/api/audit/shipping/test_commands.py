@@ -104,7 +104,7 @@ def test_a_paused_destination_says_so() -> None:
     [
         ("yesterday", "Use a date such as"),
         ("2026-02-30", "Use a date such as"),
-        ("2999-01-01", "Give a time in the past."),
+        ("2999-01-01", "Enter a time in the past."),
     ],
 )
 def test_a_wrong_time_replays_nothing(since: str, words: str) -> None:

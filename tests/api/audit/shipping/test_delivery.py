@@ -267,7 +267,7 @@ def test_an_organization_sends_so_many_bytes_in_an_hour(settings: Any) -> None:
     assert deliver_due(platform) == 0
     assert platform.batches == []
     ours.refresh_from_db()
-    assert "in one hour" in ours.last_error
+    assert "hourly delivery limit" in ours.last_error
     assert (ours.status, ours.failures) == ("ok", 0)
     with time_machine.travel(clock.now() + timedelta(hours=1), tick=False):
         assert deliver_due(platform) == 2

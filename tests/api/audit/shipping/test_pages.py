@@ -121,7 +121,7 @@ def test_from_an_empty_list_to_a_destination_that_was_tested(cast: Cast, platfor
     response = browser.post(address, fields, follow=True)
     made = LogDestination.objects.get()
     assert response.redirect_chain == [(path(cast, "log-destination", made.pk), 302)]
-    assert notices(response) == ["SIEM gets the records from now on. Send a test record to see it."]
+    assert notices(response) == ["SIEM receives all records from now on. Send a test record to check."]
     assert (made.label, made.platform, made.endpoint_url, config_of(made)) == (
         "SIEM",
         "webhook",
@@ -244,10 +244,10 @@ def test_records_that_were_refused_are_named(cast: Cast, destination: LogDestina
         )
     page = text(cast.client("admin").get(path(cast, "log-destination", destination.pk)))
     assert [number for number in range(7) if f"{number} {INERT}" in page] == [2, 3, 4, 5, 6]
-    assert "not named by the platform" not in page
+    assert "not specified by the platform" not in page
     RefusedRecord.objects.update(log="", row_id=None)
     page = text(cast.client("admin").get(path(cast, "log-destination", destination.pk)))
-    assert "not named by the platform" in page
+    assert "not specified by the platform" in page
     assert "None" not in page
 
 
@@ -256,7 +256,7 @@ def test_buttons_pause_and_resume(cast: Cast, destination: LogDestination) -> No
     paused = browser.post(address, {"action": "pause"}, follow=True)
     assert notices(paused) == ["SIEM is paused. Nothing is sent to it."]
     assert not LogDestination.objects.get().enabled
-    assert notices(browser.post(address, {"action": "resume"}, follow=True)) == ["SIEM is resumed."]
+    assert notices(browser.post(address, {"action": "resume"}, follow=True)) == ["SIEM has resumed."]
     assert LogDestination.objects.get().enabled
     assert events() == ["created", "updated", "updated"]
 
@@ -317,7 +317,7 @@ def test_headers_have_a_line_each_and_are_not_shown_again(cast: Cast) -> None:
 def test_a_replay_from_a_time(cast: Cast, destination: LogDestination) -> None:
     browser, address = cast.client("admin"), path(cast, "log-destination", destination.pk)
     done = browser.post(address, {"action": "replay", "since": "2026-01-31T08:00"}, follow=True)
-    assert notices(done) == ["SIEM gets the records from then on again."]
+    assert notices(done) == ["SIEM will receive the records from that time again."]
     assert (
         AdminAuditEntry.objects.get(event_type="log_shipping.replayed").metadata["since"] == "2026-01-31T08:00:00.000Z"
     )
@@ -334,7 +334,7 @@ def test_deleting_asks_for_the_name(cast: Cast, destination: LogDestination) -> 
     assert (refused.status_code, LogDestination.objects.count()) == (422, 1)
     done = browser.post(address, {"typed_name": "SIEM"}, follow=True)
     assert done.redirect_chain == [(path(cast, "log-shipping"), 302)]
-    assert notices(done) == ["SIEM is deleted. Nothing more is sent to it."]
+    assert notices(done) == ["SIEM was deleted. Nothing more is sent to it."]
     assert not LogDestination.objects.exists()
     assert browser.get(address).status_code == 404
 

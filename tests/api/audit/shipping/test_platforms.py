@@ -125,7 +125,9 @@ def test_a_wrong_secret_loses_nothing(case: Case) -> None:
     _assert_it_says_why(destination, case)
 
 
-@pytest.mark.parametrize(("age", "words"), [(timedelta(hours=2), "over an hour older"), (timedelta(days=8), "a week")])
+@pytest.mark.parametrize(
+    ("age", "words"), [(timedelta(hours=2), "more than an hour older"), (timedelta(days=8), "one week")]
+)
 def test_records_that_loki_finds_too_old_are_no_wall(age: timedelta, words: str) -> None:
     case = CASES["loki"]
     with time_machine.travel(clock.now(), tick=False) as now, case.receiver() as receiver:

@@ -73,7 +73,7 @@ def test_one_marked_record_is_sent_and_no_place_moves(api: Api, one: str, platfo
         (Response(400, {}, b"two\nlines\x1b[31m"), "400: two\ufffdlines\ufffd[31m"),
         (Response(403, {}, f"no {SECRET} here".encode()), "403: no [hidden] here"),
         (OutboundTimeout("ReadTimeout"), "There was no answer within 10 s."),
-        (AddressRefused(), "The address leads to a network that is not allowed."),
+        (AddressRefused(), "The address points to a network that is not allowed."),
     ],
 )
 def test_a_refusal_is_told_in_the_platforms_words(
@@ -104,7 +104,7 @@ def test_a_configuration_that_does_not_open_sends_nothing(api: Api, one: str, pl
     LogDestination.objects.update(config_key_id="lost")
     assert api.send("admin", "POST", f"{one}/test").json() == {
         "accepted": False,
-        "answer": "The stored configuration cannot be opened. Enter it again.",
+        "answer": "The stored configuration can't be decrypted. Enter it again.",
     }
     assert not platform.batches
 

@@ -114,7 +114,7 @@ def test_entries_that_are_all_ignored_are_refused_for_good() -> None:
     assert [*verdict.refused] == [0, 1]
     assert verdict.is_certain
     assert verdict.refused[0].startswith(
-        "Loki takes no line that is over an hour older than the newest line of its stream."
+        "Loki rejects lines more than an hour older than the newest line of their stream."
         " 400: entry with timestamp 2026-11-23 10:15:30.123 +0000 UTC ignored"
     )
 
@@ -128,7 +128,7 @@ def test_entries_that_are_all_too_old_are_refused_for_good(oldest: str, is_refus
     assert isinstance(verdict, Delivered if is_refused else BatchRefused)
     if isinstance(verdict, Delivered):
         assert (verdict.is_certain, [*verdict.refused]) == (True, [0, 1])
-        assert verdict.refused[0].startswith("Loki takes no line that is older than its limit, a week")
+        assert verdict.refused[0].startswith("Loki rejects lines older than its limit, one week")
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,11 @@ def test_headers_are_checked() -> None:
         (200, '{"partialSuccess":[]}', Delivered()),
         (200, "[]", Delivered()),
         (200, b"\xff\xfe", Delivered()),
-        (200, " <html>Sign in", DestinationRefused("200: a web page answers at this address, no OTLP receiver")),
+        (
+            200,
+            " <html>Sign in",
+            DestinationRefused("200: a web page answers at this address instead of an OTLP receiver"),
+        ),
         (400, '{"message":"bad"}', BatchRefused('400: {"message":"bad"}')),
         (413, "", BatchRefused("413, without a text")),
         (401, "", DestinationRefused("401, without a text")),
