@@ -7,7 +7,8 @@ class EventType(StrEnum):
     # Beyond D82: organization.restored (by after_restore), member.added (by a command), member.sessions_ended,
     # service_client.updated, .secret_rotated, oauth.app_revoked, oauth.code_reuse_detected, vendor.tools_approved,
     # vendor.secret_echoed, billing.updated (a change within one plan state), server_access.expired, access_request.*,
-    # credential.checked, credential_key.replaced, log_shipping.updated, .replayed, .recovered, .records_skipped.
+    # credential.checked, credential_key.replaced, invitation.sent, member.joined, join_request.*, mail_domain.*,
+    # log_shipping.updated, .replayed, .recovered, .records_skipped.
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
     CREDENTIAL_REPLACED = "credential.replaced"
@@ -38,7 +39,15 @@ class EventType(StrEnum):
     MEMBER_DEACTIVATED = "member.deactivated"
     MEMBER_REACTIVATED = "member.reactivated"
     MEMBER_SESSIONS_ENDED = "member.sessions_ended"
+    MEMBER_JOINED = "member.joined"
+    JOIN_REQUESTED = "join_request.created"
+    JOIN_DECLINED = "join_request.declined"
+    MAIL_DOMAIN_CLAIMED = "mail_domain.claimed"
+    MAIL_DOMAIN_CONFIRMED = "mail_domain.confirmed"
+    MAIL_DOMAIN_UPDATED = "mail_domain.updated"
+    MAIL_DOMAIN_RELEASED = "mail_domain.released"
     INVITATION_CREATED = "invitation.created"
+    INVITATION_SENT = "invitation.sent"
     INVITATION_ACCEPTED = "invitation.accepted"
     INVITATION_REVOKED = "invitation.revoked"
     SERVER_ACCESS_GRANTED = "server_access.granted"

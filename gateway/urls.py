@@ -5,9 +5,11 @@ from django.urls import include, path
 from django.views.decorators.http import require_POST
 from django.views.i18n import set_language
 
+from gateway.mail.opt_outs import UNSUBSCRIBE_PATH
 from gateway.site import api_docs, help_pages, pages
+from gateway.site.unsubscribe import UnsubscribePage
 from gateway.web.page_limit import all_page_limited, page_limited, starting_sign_in
-from orgs.pages.profile import EndSessionsPage, ProfilePage
+from orgs.pages.profile import EndSessionsPage, MailChoicesPage, ProfilePage
 from orgs.signin.views import AuthenticateView, BackchannelLogoutView, CallbackView, SignOutView, StaffSignInView
 
 handler400 = "gateway.site.errors.bad_request"
@@ -30,7 +32,9 @@ urlpatterns = [
     path("language", page_limited(require_POST(set_language)), name="language"),
     path("setup", page_limited(pages.setup), name="setup"),
     path("profile", page_limited(ProfilePage.as_view()), name="profile"),
+    path("profile/mail", page_limited(MailChoicesPage.as_view()), name="mail-choices"),
     path("profile/sessions", page_limited(EndSessionsPage.as_view()), name="end-sessions"),
+    path(f"{UNSUBSCRIBE_PATH}<str:token>", page_limited(UnsubscribePage.as_view()), name="mail-unsubscribe"),
     path("", include("orgs.pages.urls")),
     path("", include("credentials.pages.urls")),
     path("", include("oauth_ext.pages.urls")),

@@ -21,7 +21,9 @@ from orgs.models import (
     AccessRequest,
     Identity,
     Invitation,
+    JoinRequest,
     KnownTool,
+    MailDomain,
     Membership,
     Organization,
     Removal,
@@ -33,6 +35,7 @@ from orgs.models import (
     User,
 )
 from orgs.services.invitations import revoke_invitation
+from orgs.services.mail_domains import confirm_domain, release_domain
 from orgs.services.members import remove_member
 from orgs.services.server_access import remove_member_vendor, remove_team_vendor
 
@@ -153,6 +156,37 @@ class InvitationAdmin(ActingAdmin):
             revoke_invitation(actor=actor, organization=row.organization, invitation_id=row.pk)
 
         self.act(request, chosen, revoke, "revoked.")
+
+
+@admin.register(MailDomain)
+class MailDomainAdmin(ActingAdmin):
+    actions = ("confirm_domains", "release_domains")
+    fields = tuple("id organization domain offer claimed_by created_at confirmed_at".split())
+    list_display = ("domain", "organization", "offer", "claimed_by", "created_at", "confirmed_at")
+    list_select_related = ("organization", "claimed_by")
+    search_fields = ("domain", "=id", "organization__name", "claimed_by__email")
+
+    @admin.action(description="Confirm that the domain is the organization's", permissions=["staff_delete"])
+    def confirm_domains(self, request: HttpRequest, chosen: QuerySet[MailDomain]) -> None:
+        def confirm(actor: Actor, row: MailDomain) -> None:
+            confirm_domain(actor=actor, domain_id=row.pk)
+
+        self.act(request, chosen, confirm, "confirmed.")
+
+    @admin.action(description="Take the domain away from the organization", permissions=["staff_delete"])
+    def release_domains(self, request: HttpRequest, chosen: QuerySet[MailDomain]) -> None:
+        def release(actor: Actor, row: MailDomain) -> None:
+            release_domain(actor=actor, organization=row.organization, domain_id=row.pk)
+
+        self.act(request, chosen, release, "released.")
+
+
+@admin.register(JoinRequest)
+class JoinRequestAdmin(ReadOnlyAdmin):
+    fields = ("id", "organization", "user", "created_at", "declined_at")
+    list_display = ("user", "organization", "created_at", "declined_at")
+    list_select_related = ("user", "organization")
+    search_fields = ("=id", "user__email", "organization__name")
 
 
 @admin.register(AccessRequest)

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from gateway.lib import clock
 from gateway.lib.revocation_journal import End, EndKind, note, session_id
-from orgs.models import Membership, Organization, User
+from orgs.models import MailDomain, Membership, Organization, User
 from orgs.signin.session_confirmation import note_confirmation
 
 
@@ -29,6 +29,11 @@ def note_organization(sender: object, instance: Organization, **more: Any) -> No
 @receiver(post_delete, sender=Membership, dispatch_uid="orgs.membership_ended")
 def note_membership(sender: object, instance: Membership, **more: Any) -> None:
     note(End(EndKind.MEMBERSHIP, str(instance.user_id), str(instance.organization_id)))
+
+
+@receiver(post_delete, sender=MailDomain, dispatch_uid="orgs.mail_domain_released")
+def note_mail_domain(sender: object, instance: MailDomain, **more: Any) -> None:
+    note(End(EndKind.MAIL_DOMAIN, str(instance.pk), str(instance.organization_id)))
 
 
 @receiver(post_delete, sender=Session, dispatch_uid="orgs.session_ended")

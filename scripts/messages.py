@@ -53,7 +53,7 @@ FORMAT = re.compile(r"%\(\w+\)[sd]|%[sd]|\{\w+\}")
 
 def sources() -> Iterator[str]:
     """Python that calls the functions of KEYWORDS: templates' calls, modules, and texts of client guides."""
-    for path in sorted(ROOT.glob("templates/**/*.html")):
+    for path in sorted([*ROOT.glob("templates/**/*.html"), *ROOT.glob("templates/mail/*.txt")]):
         yield python_of(path.read_text(), str(path))
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):

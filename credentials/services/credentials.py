@@ -31,6 +31,7 @@ from gateway.lib.sentences import sentence
 from gateway.lib.text import clean_name
 from orgs.locking import lock_for_change
 from orgs.models import Organization, Team, User
+from orgs.notices import CREDENTIAL_REPLACED, tell_owners
 from orgs.quotas import require_quota
 from orgs.roles import Role
 from orgs.services.open_requests import end_requests_for_disconnected
@@ -94,6 +95,8 @@ def store_credential(
     else:
         event = EventType.CREDENTIAL_CREATED if stored is None else EventType.CREDENTIAL_REPLACED
     _record_fields(event, actor, credential)
+    if stored is not None:
+        _tell_of_replacement(actor, credential, vendor)
     return credential
 
 
@@ -119,7 +122,13 @@ def replace_named_key(
     require_confirmed(check, anyway=anyway)
     _write_fields(key, values, actor, check)
     _record_fields(EventType.CREDENTIAL_KEY_REPLACED, actor, key)
+    _tell_of_replacement(actor, key, vendor)
     return key
+
+
+def _tell_of_replacement(actor: User, credential: Credential, vendor: Vendor) -> None:
+    org_id = credential.organization_id
+    tell_owners(CREDENTIAL_REPLACED, organization_id=org_id, actor=actor, also=[actor], vendor=vendor.name)
 
 
 def require_confirmed(check: CheckResult | None, *, anyway: bool) -> None:

@@ -74,7 +74,7 @@ def end_again(written: Iterable[WrittenEnd], *, restored_to: datetime) -> Restor
 
 
 def end_everything(*, restored_to: datetime) -> RestoreReport:
-    """Without a journal: end all sessions, tokens, agent keys and invitations of before."""
+    """Without a journal: end all sessions, tokens, agent keys, invitations and claims on mail domains of before."""
     report = RestoreReport()
     report.ended[EndKind.SESSION] += people.end_sessions_of_before(restored_to)
     tokens.end_authorization_requests(restored_to)
@@ -176,6 +176,9 @@ def _all_ended_in_organization(organization: Organization, restored_to: datetime
     counts[EndKind.INVITATION] = people.revoke_all_invitations(
         actor=ACTOR, organization=organization, restored_to=restored_to
     )
+    counts[EndKind.MAIL_DOMAIN] = people.release_all_domains(
+        actor=ACTOR, organization=organization, restored_to=restored_to
+    )
     return counts
 
 
@@ -200,6 +203,9 @@ def _ended(end: End, ended_at: datetime) -> bool:
         case EndKind.INVITATION:
             organization = Organization.objects.get(pk=end.org)
             return people.revoke_invitation_again(actor=ACTOR, organization=organization, invitation_id=key)
+        case EndKind.MAIL_DOMAIN:
+            organization = Organization.objects.get(pk=end.org)
+            return people.release_domain_again(actor=ACTOR, organization=organization, domain_id=key)
         case _:
             return False
 

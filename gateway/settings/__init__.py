@@ -10,6 +10,7 @@ from gateway.settings.health import *  # noqa: F403
 from gateway.settings.keys import *  # noqa: F403
 from gateway.settings.limits import *  # noqa: F403
 from gateway.settings.logs import *  # noqa: F403
+from gateway.settings.mail import *  # noqa: F403
 from gateway.settings.metrics import *  # noqa: F403
 from gateway.settings.mirror import *  # noqa: F403
 from gateway.settings.oauth import *  # noqa: F403

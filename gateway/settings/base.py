@@ -33,6 +33,7 @@ INSTALLED_APPS = [
     "gateway.apps.GatewayConfig",
     "gateway.coordination.apps.CoordinationConfig",
     "gateway.keys.apps.KeysConfig",
+    "gateway.mail.apps.MailConfig",
     "gateway.catalog.apps.CatalogConfig",
     "audit.apps.AuditConfig",
     "orgs.apps.OrgsConfig",

@@ -41,9 +41,16 @@ CELERY_TASK_DEFAULT_QUEUE = "gateway"
 # Deliveries wait for other people's servers, so they have a queue and a worker of their own.
 CELERY_TASK_ROUTES = {
     name: {"queue": SHIPPING_QUEUE}
-    for name in ("audit.ship_logs", "audit.deliver_logs", "billing.mirror", "billing.mirror_customers")
+    for name in (
+        "audit.ship_logs",
+        "audit.deliver_logs",
+        "billing.mirror",
+        "billing.mirror_customers",
+        "mail.send_waiting",
+    )
 }
 SHIPPING_EVERY_S = 2.0
+MAIL_EVERY_S = 5.0
 CELERY_TIMEZONE = "UTC"
 USAGE_EVERY_S = 5.0
 MIRROR_EVERY_S = 30.0
@@ -64,6 +71,8 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": SHIPPING_EVERY_S,
         "options": {"expires": SHIPPING_EVERY_S},
     },
+    "mail.send_waiting": {"task": "mail.send_waiting", "schedule": MAIL_EVERY_S, "options": {"expires": MAIL_EVERY_S}},
+    "mail.remove_old": {"task": "mail.remove_old", "schedule": crontab(hour="4", minute="7")},
     "audit.prune_shipping": {"task": "audit.prune_shipping", "schedule": crontab(minute="11")},
     "proxy.probe_vendors": {"task": "proxy.probe_vendors", "schedule": HEALTH_PROBE_INTERVAL_S},
     "gateway.remove_expired_sessions": {"task": "gateway.remove_expired_sessions", "schedule": crontab(minute="41")},
@@ -76,6 +85,7 @@ CELERY_BEAT_SCHEDULE = {
         name: {"task": name, "schedule": 60.0, "options": {"expires": 60.0}}
         for name in ("orgs.remove_ended_access", "oauth_ext.remove_ended_access")
     },
+    "orgs.remind_of_invitations": {"task": "orgs.remind_of_invitations", "schedule": crontab(minute="31")},
     "orgs.remove_old_decisions": {"task": "orgs.remove_old_decisions", "schedule": crontab(hour="3", minute="47")},
     "oauth_ext.remove_expired_tokens": {"task": "oauth_ext.remove_expired_tokens", "schedule": crontab(minute="23")},
 }

@@ -16,7 +16,7 @@ _DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "recipes/why-refused": ("proxy_pages:explain", "proxy_pages:connection-test"),
     "people": ("orgs:members", "orgs:person"),
     "people#roles": ("orgs:member-role", "orgs:member-owner", "orgs:step-down"),
-    "people#invite-people": ("orgs:invite", "orgs:invitations", "orgs:invitation-revoke"),
+    "people#invite-people": ("orgs:invite", "orgs:invite-people", "orgs:invitations", "orgs:invitation-revoke"),
     "people#vendor-access": (
         "orgs:access-requests",
         "orgs:default-access",
@@ -38,6 +38,8 @@ _DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     ),
     "people#remove-someone": ("orgs:leave", "orgs:member-remove", "orgs:organization-delete"),
     "people#your-own-sign-ins": ("profile", "end-sessions"),
+    "people#e-mail": ("mail-choices",),
+    "people#mail-domain": ("orgs:join", "orgs:mail-domain"),
     "vendors": ("proxy_pages:vendor", "proxy_pages:vendors"),
     "vendors#connect-a-vendor": ("credentials:catalog",),
     "vendors#levels-of-credentials": (

@@ -19,6 +19,7 @@ from oauth_ext.models import AgentKey, Client
 from oauth_ext.services.overlap import overlap_end
 from oauth_ext.services.service_clients import locked_service_client, record_client_change
 from orgs.models import User
+from orgs.notices import NEW_AGENT_KEY, tell_owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,9 @@ def mint_agent_key(*, actor: User, client: Client, overlap_hours: int = 0) -> Mi
     else:
         facts = {"prefix": parts.prefix, "previous_prefix": replaced.prefix, "overlap_hours": overlap_hours}
         record_client_change(EventType.AGENT_KEY_ROTATED, org_id, actor, locked, **facts)
+    tell_owners(
+        NEW_AGENT_KEY, organization_id=org_id, actor=actor, also=[actor], agent=locked.name, prefix=parts.prefix
+    )
     return MintedAgentKey(agent_key=parts.text(), prefix=parts.prefix, rotated=replaced is not None)
 
 

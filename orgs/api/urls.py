@@ -16,6 +16,12 @@ urlpatterns = [
     path(f"{_ORG}/membership", members.OwnMembership.as_view(), name="membership"),
     path(f"{_ORG}/ownership", members.OwnOwnership.as_view(), name="ownership"),
     path(f"{_ORG}/invitations", invitations.InvitationList.as_view(), name="invitations"),
+    path(f"{_ORG}/invitations/people", invitations.InvitedPeople.as_view(), name="invited-people"),
+    path(
+        f"{_ORG}/invitations/<str:invitation_id>/send",
+        invitations.InvitationMessage.as_view(),
+        name="invitation-message",
+    ),
     path(f"{_ORG}/invitations/<str:invitation_id>", invitations.InvitationDetail.as_view(), name="invitation"),
     path(f"{_ORG}/teams", teams.TeamList.as_view(), name="teams"),
     path(f"{_ORG}/teams/<str:team_id>", teams.TeamDetail.as_view(), name="team"),

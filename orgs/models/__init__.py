@@ -1,9 +1,10 @@
 """People and organizations. Reach tenant rows through orgs.membership_check or a selector that takes the org."""
 
 from orgs.models.access_request import AccessRequest
-from orgs.models.browser_session import BrowserSession
+from orgs.models.browser_session import BrowserSession, KnownBrowser
 from orgs.models.invitation import Invitation, InvitationState
 from orgs.models.known_tool import KnownTool, ToolSnapshot
+from orgs.models.mail_domain import JoinRequest, MailDomain
 from orgs.models.membership import Membership
 from orgs.models.organization import Organization
 from orgs.models.removal import Removal
@@ -18,7 +19,10 @@ __all__ = [
     "Identity",
     "Invitation",
     "InvitationState",
+    "JoinRequest",
+    "KnownBrowser",
     "KnownTool",
+    "MailDomain",
     "Membership",
     "Organization",
     "Removal",

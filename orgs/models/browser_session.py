@@ -31,3 +31,18 @@ class BrowserSession(models.Model):
 
     def __str__(self) -> str:
         return f"{self.in_words} of {self.user_id}"
+
+
+class KnownBrowser(models.Model):
+    """A browser that a person has signed in with, in the same words. It outlives the session."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    browser = models.CharField(max_length=WORD_CHARACTERS, blank=True)
+    system = models.CharField(max_length=WORD_CHARACTERS, blank=True)
+    first_seen_at = models.DateTimeField(default=clock.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "browser", "system"], name="known_browser_once")]
+
+    def __str__(self) -> str:
+        return f"{self.browser} on {self.system} of {self.user_id}"

@@ -8,11 +8,13 @@ from typing import ClassVar
 from uuid import UUID
 
 from django.conf import settings
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Q, Value
 
 from audit.actor import Target
 from gateway.lib import clock, ids
+from orgs.roles import Role
 
 
 class InvitationState(StrEnum):
@@ -55,6 +57,14 @@ class Invitation(models.Model):
     created_at = models.DateTimeField(default=clock.now)
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
+    # Given at joining, as far as the person who invited may still give it. Database defaults: processes of an earlier
+    # release still insert rows while this one starts.
+    role = models.CharField(max_length=8, default=Role.MEMBER.value, db_default=Role.MEMBER.value)
+    team_ids = models.JSONField(default=list, db_default=Value([], models.JSONField()), encoder=DjangoJSONEncoder)
+    vendors = models.JSONField(default=list, db_default=Value([], models.JSONField()))
+    # The last message with the link, and the one reminder.
+    mailed_at = models.DateTimeField(null=True, blank=True)
+    reminded_at = models.DateTimeField(null=True, blank=True)
 
     objects: ClassVar[InvitationQuerySet] = InvitationQuerySet.as_manager()  # type: ignore[assignment]
 

@@ -39,6 +39,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     first_name = models.CharField(max_length=NAME_MAX_CHARACTERS, blank=True)
     last_name = models.CharField(max_length=NAME_MAX_CHARACTERS, blank=True)
     display_name = models.CharField(max_length=NAME_MAX_CHARACTERS, blank=True)
+    # Of messages to the person; empty: that of the deployment. Pages go by the browser.
+    language = models.CharField(max_length=8, blank=True, default="", db_default="")
     is_staff = models.BooleanField(default=False)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=clock.now)

@@ -7,22 +7,31 @@ from uuid import UUID
 
 from django import forms
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy
 
 from billing.errors import SubscriptionRequired
-from gateway.coordination import backend
 from gateway.lib import ids
+from gateway.lib.errors import Conflict
+from gateway.lib.translated import translated
+from gateway.mail.selectors import newest_mails_about
 from gateway.web import rate
 from gateway.web.form_page import OrgFormPage
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from orgs.models import Invitation
+from orgs.pages.invitation_window import window_facts
 from orgs.roles import Role
 from orgs.selectors import pending_invitation, pending_invitations
 from orgs.services.invitation_sealing import token_of
 from orgs.services.invitations import create_invitation, revoke_invitation
+from orgs.services.invited_people import send_again
+from orgs.services.mail_domains import approve_join_request, decline_join_request, waiting_join_requests
+
+JOIN_REQUESTS_SHOWN = 50
 
 
 class InvitationForm(forms.Form):
@@ -33,7 +42,7 @@ class InvitationForm(forms.Form):
         required=False,
         max_length=254,
         help_text=gettext_lazy(
-            "Only the person who signs in with this address can use the link. We don’t send an email."
+            "Only the person who signs in with this address can use the link. You send the link yourself."
         ),
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
@@ -58,6 +67,9 @@ class InvitationsPage(OrgFormPage[InvitationForm]):
         "GET": Gate(Role.ADMIN),
         "POST": Gate(Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE),
         "POST link": Gate(Role.ADMIN),
+        "POST approve-join": Gate(Role.ADMIN, plan=PlanFunction.INVITATIONS),
+        "POST decline-join": Gate(Role.ADMIN),
+        "POST send": Gate(Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE),
     }
     title = gettext_lazy("Invitations")
     nav_route = "orgs:invitations"
@@ -71,11 +83,37 @@ class InvitationsPage(OrgFormPage[InvitationForm]):
         if request.POST.get("action") == "link":
             key = ids.known_id(request.POST.get("invitation", ""))
             return self._show_link(pending_invitation(self.organization, key))
+        if request.POST.get("action") == "send":
+            return self._send(ids.known_id(request.POST.get("invitation", "")))
+        if request.POST.get("action") in ("approve-join", "decline-join"):
+            return self._decide(request.POST["action"], ids.known_id(request.POST.get("request", "")))
         return super().post(request, **path)
 
     def save(self, form: InvitationForm) -> HttpResponse:
         made = create_invitation(actor=self.actor, organization=self.organization, **form.cleaned_data)
         return self._show_link(made, status=201)
+
+    def _decide(self, action: str, request_id: UUID) -> HttpResponse:
+        of: dict[str, Any] = {"actor": self.actor, "organization": self.organization}
+        try:
+            if action == "approve-join":
+                label = approve_join_request(**of, request_id=request_id).user.label
+                messages.success(self.request, gettext("%(person)s is a member now.") % {"person": label})
+            else:
+                decline_join_request(**of, request_id=request_id)
+                messages.success(self.request, gettext("The request is declined."))
+        except Conflict as refusal:
+            messages.error(self.request, translated(refusal.message))
+        return redirect("orgs:invitations", self.organization.id)
+
+    def _send(self, invitation_id: UUID) -> HttpResponse:
+        try:
+            sent = send_again(actor=self.actor, organization=self.organization, invitation_id=invitation_id)
+        except Conflict as refusal:
+            messages.error(self.request, translated(refusal.message))
+        else:
+            messages.success(self.request, gettext("The message to %(email)s is on its way.") % {"email": sent.email})
+        return redirect("orgs:invitations", self.organization.id)
 
     def _show_link(self, invitation: Invitation, *, status: int = 200) -> HttpResponse:
         token = token_of(invitation)
@@ -83,12 +121,13 @@ class InvitationsPage(OrgFormPage[InvitationForm]):
         return self.show(self.new_form(), link_of=invitation, link=link, status=status)
 
     def context(self) -> dict[str, Any]:
-        window = backend.current().peek(settings.INVITATION_CREATE, rate.key_of(self.request))
+        page = page_of(self.request, pending_invitations(self.organization).select_related("created_by"))
         return {
-            "page": page_of(self.request, pending_invitations(self.organization).select_related("created_by")),
-            "window": window,
-            "next_in_minutes": -(-window.retry_after_s // 60),
-            "is_closed": self.form_needs_plan or not window.allowed,
+            "page": page,
+            "mails": newest_mails_about(self.organization.id, [row.pk for row in page]),
+            "delivery": settings.MAIL_DELIVERY,
+            "join_requests": waiting_join_requests(self.organization)[:JOIN_REQUESTS_SHOWN],
+            **window_facts(self.request, needs_plan=self.form_needs_plan),
         }
 
 

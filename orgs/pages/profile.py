@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -11,11 +12,12 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from gateway.lib import ids
 from gateway.lib.errors import DomainError, NotFound
 from gateway.lib.text import NAME_MAX_CHARACTERS
-from gateway.lib.translated import translated
+from gateway.lib.translated import sentences_of, translated
 from gateway.web.form_page import FormPage
 from gateway.web.sessions import key_of
 from gateway.web.signed_in import SignedInPage
 from orgs.services.browser_sessions import end_other_sessions, end_session, sessions_in_force
+from orgs.services.mail_choices import choose_mail, mail_choices
 from orgs.services.profile import update_profile
 
 
@@ -48,8 +50,29 @@ class ProfilePage(FormPage[ProfileForm]):
     def context(self) -> dict[str, Any]:
         own_key = key_of(self.request.session)
         return {
+            "mail": mail_choices(self.actor),
+            "languages": settings.LANGUAGES,
+            "delivery": settings.MAIL_DELIVERY,
             "sessions": [(row, row.session_id == own_key) for row in sessions_in_force(self.actor)],
         }
+
+
+class MailChoicesPage(SignedInPage):
+    """POST /profile/mail: the language of messages and the optional ones that the person wants. Spec: D167"""
+
+    http_method_names = ["post"]
+    title = gettext_lazy("Profile")
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        try:
+            choose_mail(
+                user=self.actor, language=request.POST.get("language", ""), wanted=request.POST.getlist("wanted")
+            )
+        except DomainError as refusal:
+            messages.error(request, sentences_of(refusal))
+        else:
+            messages.success(request, gettext("Saved."))
+        return redirect("profile")
 
 
 class EndSessionsPage(SignedInPage):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
@@ -10,6 +12,7 @@ from django.utils.translation import gettext, gettext_lazy
 
 from gateway.lib.text import NAME_MAX_CHARACTERS
 from gateway.web.form_page import FormPage
+from orgs.services.mail_domains import join_offers
 from orgs.services.organizations import create_organization
 
 
@@ -37,3 +40,6 @@ class WelcomePage(FormPage[OrganizationForm]):
             self.request, gettext("%(name)s is ready. Connect a vendor next.") % {"name": organization.name}
         )
         return redirect("proxy_pages:home", organization.id)
+
+    def context(self) -> dict[str, Any]:
+        return {"offers": join_offers(self.actor)}

@@ -21,7 +21,8 @@ from gateway.lib import clock, user_agents
 from gateway.lib.rows import required_row
 from orgs.errors import OwnSession, SessionEnded
 from orgs.locking import lock_active_person
-from orgs.models import BrowserSession, Membership, User
+from orgs.models import BrowserSession, KnownBrowser, Membership, User
+from orgs.notices import NEW_BROWSER, tell_person
 
 log = structlog.get_logger(__name__)
 # Of one person.
@@ -41,9 +42,20 @@ def note_use(*, user_id: UUID, key: str, user_agent: str) -> None:
         with transaction.atomic():
             # Its end would wait for this lock, or has deleted the row.
             if Session.objects.select_for_update(no_key=True).filter(pk=key).exists():
-                BrowserSession.objects.create(session_id=key, user_id=user_id, **facts)
+                made = BrowserSession.objects.create(session_id=key, user_id=user_id, **facts)
+                _tell_of_new_browser(made)
     except IntegrityError:
         log.info("browser session noted by another request")
+
+
+def _tell_of_new_browser(row: BrowserSession) -> None:
+    """A browser that the person has not used before, beside one that the person has."""
+    known = KnownBrowser.objects.filter(user_id=row.user_id)
+    is_first = not known.exists()
+    # The unique constraint decides between two sessions of one browser.
+    _, is_new = known.get_or_create(user_id=row.user_id, browser=row.browser, system=row.system)
+    if is_new and not is_first:
+        tell_person(NEW_BROWSER, row.user, browser=str(row.in_words))
 
 
 def sessions_in_force(user: User) -> list[BrowserSession]:

@@ -1,4 +1,4 @@
-"""Ends sessions, support access and invitations that a restored database brought back. docs/decisions/0083"""
+"""Ends again in a restored database: sessions, support access, invitations, mail domains. docs/decisions/0083"""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from audit.actor import Actor
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
 from gateway.lib.revocation_journal import session_id
-from orgs.models import Invitation, Organization, User
+from orgs.models import Invitation, MailDomain, Organization, User
 from orgs.services.invitations import revoke_invitation
+from orgs.services.mail_domains import release_domain
 from orgs.services.people import revoke_staff
 
 _BATCH_ROWS = 1_000
@@ -59,6 +60,22 @@ def revoke_invitation_again(*, actor: Actor, organization: Organization, invitat
     except NotFound:
         return False
     return True
+
+
+def release_domain_again(*, actor: Actor, organization: Organization, domain_id: UUID) -> bool:
+    try:
+        release_domain(actor=actor, organization=organization, domain_id=domain_id)
+    except NotFound:
+        return False
+    return True
+
+
+def release_all_domains(*, actor: Actor, organization: Organization, restored_to: datetime) -> int:
+    """Release the domains that were claimed before: they may have been released since."""
+    rows = list(MailDomain.objects.filter(organization=organization, created_at__lte=restored_to))
+    for each in rows:
+        release_domain(actor=actor, organization=organization, domain_id=each.pk)
+    return len(rows)
 
 
 def revoke_all_invitations(*, actor: Actor, organization: Organization, restored_to: datetime) -> int:

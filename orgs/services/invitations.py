@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -31,6 +32,9 @@ from orgs.models import Invitation, InvitationState, Membership, Organization, R
 from orgs.quotas import require_quota
 from orgs.roles import Role
 from orgs.services.invitation_sealing import seal_token
+from orgs.services.joining import give_at_joining
+
+ADDRESS_CHARACTERS = 254
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,24 @@ class AcceptedInvitation:
 
     membership: Membership
     already_member: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationTerms:
+    """`email`: empty for anybody with the link. `role`, `team_ids` and `vendors` are given at joining."""
+
+    email: str
+    max_uses: int
+    days: int
+    role: Role = Role.MEMBER
+    team_ids: Sequence[UUID] = ()
+    vendors: Sequence[str] = ()
+
+    @property
+    def given(self) -> dict[str, object]:
+        """For the log: rights beyond membership."""
+        given = {"role": self.role.value, "teams": list(map(str, self.team_ids)), "vendors": list(self.vendors)}
+        return {name: value for name, value in given.items() if value and value != Role.MEMBER.value}
 
 
 @transaction.atomic
@@ -54,9 +76,13 @@ def create_invitation(
 
     Raises: Invalid with `fields`; LimitReached; NotFound, Forbidden.
     """
-    days = settings.INVITATION_DEFAULT_DAYS if expires_in_days is None else expires_in_days
-    bound_to = _checked(email or "", max_uses, days)
+    terms = checked_terms(email=email or "", max_uses=max_uses, expires_in_days=expires_in_days)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
+    return new_invitation(actor=actor, organization=organization, terms=terms)
+
+
+def new_invitation(*, actor: User, organization: Organization, terms: InvitationTerms) -> Invitation:
+    """The caller holds the organization's lock, and has looked at the actor's role. Raises: LimitReached."""
     open_ones = Invitation.objects.filter(organization=organization).pending(clock.now())
     require_quota(open_ones, settings.INVITATIONS_PER_ORGANIZATION, "open invitations")
     # The token is in no log: the audit row names the invitation by its id.
@@ -68,13 +94,17 @@ def create_invitation(
         token_sha256=secrets.sha256(token),
         token_sealed=sealed,
         token_key_id=key_id,
-        email=bound_to,
-        max_uses=max_uses,
+        email=terms.email,
+        max_uses=terms.max_uses,
+        role=terms.role.value,
+        team_ids=list(map(str, terms.team_ids)),
+        vendors=list(terms.vendors),
         created_by=actor,
         created_at=now,
-        expires_at=now + timedelta(days=days),
+        expires_at=now + timedelta(days=terms.days),
     )
-    _record(EventType.INVITATION_CREATED, actor, invitation, maxUses=max_uses, expiresInDays=days, email=bound_to)
+    facts = {"maxUses": terms.max_uses, "expiresInDays": terms.days, "email": terms.email, **terms.given}
+    record_invitation(EventType.INVITATION_CREATED, actor, invitation, **facts)
     return invitation
 
 
@@ -87,7 +117,7 @@ def revoke_invitation(*, actor: User | Actor, organization: Organization, invita
         raise NotFound
     note(End(EndKind.INVITATION, str(invitation_id), str(organization.pk)))
     # Members who joined by the link stay.
-    _record(EventType.INVITATION_REVOKED, actor, Invitation.objects.get(pk=invitation_id))
+    record_invitation(EventType.INVITATION_REVOKED, actor, Invitation.objects.get(pk=invitation_id))
 
 
 def revoke_open_links(*, actor: User | Actor, organization_id: UUID, created_by_id: UUID) -> None:
@@ -98,7 +128,7 @@ def revoke_open_links(*, actor: User | Actor, organization_id: UUID, created_by_
     for invitation in rows:
         Invitation.objects.filter(pk=invitation.pk).update(revoked_at=clock.now())
         note(End(EndKind.INVITATION, str(invitation.pk), str(organization_id)))
-        _record(EventType.INVITATION_REVOKED, actor, invitation)
+        record_invitation(EventType.INVITATION_REVOKED, actor, invitation)
 
 
 def find_invitation(token: str) -> Invitation:
@@ -157,6 +187,7 @@ def accept_invitation(*, user: User, token: str) -> AcceptedInvitation:
         metadata={"email": user.email},
     )
     epochs.bump_on_commit(epochs.subject(str(user.id)))
+    give_at_joining(invitation, membership)
     return AcceptedInvitation(membership, already_member=False)
 
 
@@ -178,14 +209,13 @@ def _refuse_unusable(invitation: Invitation) -> None:
             raise InvitationExpired
 
 
-def _checked(email: str, max_uses: int, days: int) -> str:
+def checked_terms(*, email: str, max_uses: int, expires_in_days: int | None) -> InvitationTerms:
+    """Raises: Invalid with `fields`."""
+    days = settings.INVITATION_DEFAULT_DAYS if expires_in_days is None else expires_in_days
     faults: dict[str, list[str]] = {}
     bound_to = email.strip()
-    if bound_to:
-        try:
-            validate_email(bound_to)
-        except ValidationError:
-            faults["email"] = [sentence("Enter an email address.")]
+    if bound_to and not is_address(bound_to):
+        faults["email"] = [sentence("Enter an email address.")]
     if not 1 <= max_uses <= settings.INVITATION_MAX_USES:
         faults["maxUses"] = [
             sentence("Must be from 1 to %(invitation_max_uses)s.", invitation_max_uses=settings.INVITATION_MAX_USES)
@@ -196,10 +226,19 @@ def _checked(email: str, max_uses: int, days: int) -> str:
         ]
     if faults:
         raise Invalid(fields=faults)
-    return bound_to
+    return InvitationTerms(bound_to, max_uses, days)
 
 
-def _record(event: EventType, actor: User | Actor, invitation: Invitation, **facts: object) -> None:
+def is_address(text: str) -> bool:
+    """Whether the text is one e-mail address of at most 254 characters."""
+    try:
+        validate_email(text)
+    except ValidationError:
+        return False
+    return len(text) <= ADDRESS_CHARACTERS
+
+
+def record_invitation(event: EventType, actor: User | Actor, invitation: Invitation, **facts: object) -> None:
     record_admin(
         event,
         org_id=invitation.organization_id,

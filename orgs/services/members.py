@@ -19,6 +19,7 @@ from orgs import events
 from orgs.errors import CannotChangeOwnRole, LastOwner
 from orgs.locking import current_membership, lock_active_person, lock_for_change, lock_organization
 from orgs.models import Membership, Organization, Removal, User
+from orgs.notices import OWNER_REMOVED, tell_owners
 from orgs.quotas import require_quota
 from orgs.roles import Role, may_remove
 from orgs.selectors import may_end_membership, member
@@ -108,6 +109,9 @@ def _end_membership(row: Membership, actor: User | Actor) -> None:
     """Raises: LastOwner. The caller holds the organization's lock."""
     if not may_end_membership(row):
         raise LastOwner(themselves=isinstance(actor, User) and actor.pk == row.user_id)
+    if row.role == Role.OWNER.value:
+        # While the owner is one: the owners and the person are told.
+        tell_owners(OWNER_REMOVED, organization_id=row.organization_id, actor=actor, person=row.user.label)
     _end(row, actor)
 
 

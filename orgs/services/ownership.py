@@ -12,6 +12,7 @@ from gateway.coordination import epochs
 from orgs.errors import CannotChangeOwnRole, DeactivatedMember, LastOwner
 from orgs.locking import current_membership, lock_for_change
 from orgs.models import Membership, Organization, User
+from orgs.notices import NEW_OWNER, OWNER_REMOVED, tell_owners
 from orgs.roles import Role
 from orgs.selectors import may_end_membership, member
 from orgs.services.open_requests import end_answered_requests
@@ -37,6 +38,7 @@ def transfer_ownership(
     ownership = "shared" if step_down_to is Role.OWNER else "transferred"
     _change(row, Role.OWNER, actor, ownership)
     _change(own, step_down_to, actor, ownership)
+    tell_owners(NEW_OWNER, organization_id=locked.pk, actor=actor, also=[actor], person=row.user.label)
     end_answered_requests(locked.id)
     return row
 
@@ -66,4 +68,7 @@ def _change(row: Membership, role: Role, actor: User, ownership: str) -> None:
         target=row.as_target(),
         metadata={"role": role.value, "was": former, "ownership": ownership},
     )
+    if former == Role.OWNER.value:
+        person = row.user
+        tell_owners(OWNER_REMOVED, organization_id=row.organization_id, actor=actor, also=[person], person=person.label)
     epochs.bump_on_commit(epochs.subject(str(row.user_id)))

@@ -28,8 +28,11 @@ PLAIN_PAGES = {
     "SignOutView": {"GET", "POST"},
     "BackchannelLogoutView": {"POST"},
     "EndSessionsPage": {"POST"},
+    "JoinPage": {"POST"},
+    "MailChoicesPage": {"POST"},
     "ProfilePage": {"GET", "POST"},
     "StaffSignInView": {"GET"},
+    "UnsubscribePage": {"GET", "POST"},
     "WelcomePage": {"GET", "POST"},
 }
 

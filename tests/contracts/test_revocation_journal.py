@@ -30,6 +30,7 @@ from orgs.models import Invitation, Membership, Organization
 from orgs.services.browser_sessions import end_other_sessions, note_use
 from orgs.services.invitation_sealing import token_of
 from orgs.services.invitations import accept_invitation, create_invitation, revoke_invitation
+from orgs.services.mail_domains import claim_domain, release_domain
 from orgs.services.members import leave_organization, remove_member
 from orgs.services.organizations import delete_organization
 from orgs.services.people import make_staff, revoke_staff
@@ -42,6 +43,7 @@ JOURNALED = {
     "oauth_ext.AgentKey",
     "oauth_ext.Client",
     "oauth_ext.TokenFamily",
+    "orgs.MailDomain",
     "orgs.Membership",
     "orgs.Organization",
     "orgs.User",
@@ -62,7 +64,8 @@ SHORT = {"oauth_ext.AuthorizationRequest", "oauth_ext.DeviceGrant", "oauth_ext.G
 # Narrows, describes, or widens what a member or agent may use; after_restore says that these are of the backup.
 NO_RIGHT = {
     "oauth_ext.RememberedConsent", "oauth_ext.ServiceClientAllowlist", "oauth_ext.ServiceClientVendor",
-    "oauth_ext.SigningKey", "oauth_ext.UserCodeMiss", "orgs.AccessRequest", "orgs.KnownTool", "orgs.Removal",
+    "oauth_ext.SigningKey", "oauth_ext.UserCodeMiss", "orgs.AccessRequest", "orgs.JoinRequest", "orgs.KnownBrowser",
+    "orgs.KnownTool", "orgs.Removal",
     "orgs.ServerAccess", "orgs.Team", "orgs.TeamMembership", "orgs.ToolAllowlist", "orgs.ToolSnapshot",
 }  # fmt: skip
 APPS = {"oauth_ext", "orgs", "sessions", "credentials"}
@@ -220,6 +223,14 @@ def test_an_invitation_ends_with_its_last_use(cast: Cast, journal: Path, committ
     with committed():
         accept_invitation(user=cast.user("other_owner"), token=str(token_of(twice)))
     assert ends(journal) == {(EndKind.INVITATION, str(twice.pk))}
+
+
+def test_mail_domains(cast: Cast, journal: Path, committed: Committed) -> None:
+    owner = cast.user("owner")
+    row = claim_domain(actor=owner, organization=cast.org, offer="join")
+    with committed():
+        release_domain(actor=owner, organization=cast.org, domain_id=row.pk)
+    assert ends(journal) == {(EndKind.MAIL_DOMAIN, str(row.pk))}
 
 
 def test_people(cast: Cast, journal: Path, committed: Committed) -> None:

@@ -93,6 +93,8 @@ TABLE: dict[tuple[str, str], Row] = {
     ("DELETE", f"{ORG}/ownership"): Row("owner", 409),
     ("GET", f"{ORG}/invitations"): Row("admin", 200),
     ("POST", f"{ORG}/invitations"): Row("admin", 201),
+    ("POST", f"{ORG}/invitations/people"): Row("admin", 201, {"emails": ["new@example.com"]}),
+    ("POST", f"{ORG}/invitations/{{invitation_id}}/send"): Row("admin", 200),
     ("DELETE", f"{ORG}/invitations/{{invitation_id}}"): Row("admin", 204),
     ("GET", f"{ORG}/server-access"): Row("admin", 200),
     ("GET", f"{MEMBER}/server-access"): Row("member", 200),
@@ -163,6 +165,8 @@ RANK = {"member": 0, "admin": 1, "owner": 2}
 # those of the specification. Everything else works when lapsed.
 NEEDS_PLAN = {
     ("POST", f"{ORG}/invitations"),
+    ("POST", f"{ORG}/invitations/people"),
+    ("POST", f"{ORG}/invitations/{{invitation_id}}/send"),
     ("POST", f"{ORG}/credentials/{{vendor}}"),
     ("POST", KEYS),
     ("POST", f"{KEYS}/{{key_id}}"),
@@ -256,7 +260,7 @@ def _make_world() -> World:
     key = setting.store(CredentialScope.NAMED_KEY)
     setting.store(CredentialScope.TEAM)
     setting.store(CredentialScope.SERVICE_CLIENT, service_client=tenant.client)
-    invitation = create_invitation(actor=owner, organization=cast.org)
+    invitation = create_invitation(actor=owner, organization=cast.org, email="invited@example.com")
     waiting = create_request(
         actor=cast.user("member"), organization=cast.org, vendor="acme", connected_vendors=lambda: ["acme"]
     )

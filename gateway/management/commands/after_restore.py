@@ -22,7 +22,8 @@ from gateway.recovery.restore import MARK
 class Command(BaseCommand):
     help = (
         "Run once after a restore, before the service starts. With --journal, the things that ended after --at end"
-        " again. Without it all sessions, tokens, agent keys and invitations of before --at end. It may be run again."
+        " again. Without it all sessions, tokens, agent keys, invitations and claims on mail"
+        " domains of before --at end. It may be run again."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

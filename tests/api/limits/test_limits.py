@@ -26,6 +26,8 @@ SPECIFIED = {
     ("POST", "api/orgs/<str:org_id>/redeem-code"): (5, 900),
     ("POST", "api/orgs/<str:org_id>/service-clients/<str:client_id>/rotate-secret"): (10, 3600),
     ("POST", "api/orgs/<str:org_id>/invitations"): (10, 3600),
+    ("POST", "api/orgs/<str:org_id>/invitations/people"): (10, 3600),
+    ("POST", "api/orgs/<str:org_id>/invitations/<str:invitation_id>/send"): (10, 3600),
     ("POST", "api/orgs/<str:org_id>/credentials/<str:vendor>"): (10, 60),
     ("POST", "api/orgs/<str:org_id>/credentials/<str:vendor>/keys"): (10, 60),
     ("POST", "api/orgs/<str:org_id>/service-clients/<str:client_id>/agent-key"): (10, 3600),

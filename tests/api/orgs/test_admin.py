@@ -13,7 +13,9 @@ from orgs.models import (
     AccessRequest,
     Identity,
     Invitation,
+    JoinRequest,
     KnownTool,
+    MailDomain,
     Membership,
     Organization,
     Removal,
@@ -32,7 +34,9 @@ MODELS = [
     AccessRequest,
     Identity,
     Invitation,
+    JoinRequest,
     KnownTool,
+    MailDomain,
     Membership,
     Organization,
     ProviderCancellation,
@@ -66,6 +70,8 @@ def rows(cast: Cast) -> dict[type, object]:
         AccessRequest: AccessRequest.objects.create(organization=cast.org, membership=member, vendor="acme"),
         Identity: Identity.objects.first(),
         Invitation: create_invitation(actor=cast.user("owner"), organization=cast.org),
+        JoinRequest: JoinRequest.objects.create(organization=cast.org, user=cast.user("stranger")),
+        MailDomain: MailDomain.objects.create(organization=cast.org, domain="acme.example"),
         KnownTool: KnownTool.objects.create(
             organization=cast.org, vendor="acme", tool="t", seen_sha256=b"1", approved_sha256=b""
         ),

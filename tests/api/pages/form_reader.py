@@ -14,6 +14,7 @@ from gateway.lib import clock
 Fields = tuple[tuple[str, str], ...]
 # Fields that a person fills in; others are sent as the page has them.
 TYPED = {
+    "emails": "new.person@example.com",
     "name": "Something new",
     "key_name": "Something new",
     "label": "Something new",

@@ -49,6 +49,7 @@ AWAY = {"discover", "test"}
 SHOWS = {"link", "hide"}  # rows as they are, or fewer
 AS_IT_IS = {
     "language",
+    "mail-choices",
     "oidc_logout",
     "orgs:server-access",
     "oauth_pages:service-client-settings",

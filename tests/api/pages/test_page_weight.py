@@ -22,6 +22,8 @@ NOT_SHOWN = frozenset(
         "",
         "signin",
         "setup",
+        "profile/mail",
+        "welcome/join",
         "profile/sessions",
         "orgs/<uuid:org_id>/leave",
         "orgs/<uuid:org_id>/settings/default-access",

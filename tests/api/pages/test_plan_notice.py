@@ -122,6 +122,7 @@ CLOSED = {
     "KeyPage": ("credentials:key", "Replace"),
     "TeamsPage": ("orgs:teams", "Create team"),
     "InvitationsPage": ("orgs:invitations", "Create invitation"),
+    "InvitePeoplePage": ("orgs:invite-people", "Send invitations"),
     "AgentKeyPage": ("oauth_pages:agent-key", "key"),
     "NewServiceClientPage": ("oauth_pages:service-client-new", "Create agent"),
 }

@@ -26,8 +26,9 @@ from oauth_ext.client_proof import is_proven
 from oauth_ext.models import AccessToken, AgentKey, Client, TokenFamily
 from oauth_ext.services.agent_keys import mint_agent_key
 from oauth_ext.services.token_families import begin_family
-from orgs.models import Invitation, Membership, Organization
+from orgs.models import Invitation, MailDomain, Membership, Organization
 from orgs.services.invitations import create_invitation
+from orgs.services.mail_domains import claim_domain
 from orgs.services.people import make_staff
 from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast, signed_in_session
@@ -205,6 +206,8 @@ def test_members_people_clients_tokens_and_the_rest(restored: Restored) -> None:
     kept = connect(cast.other_org, cast.user("other_owner"))
     family, kept_family = restored.family(restored.tenant), restored.family(restored.other)
     invitation = create_invitation(actor=cast.user("owner"), organization=cast.org)
+    domain = claim_domain(actor=cast.user("owner"), organization=cast.org, offer="join")
+    claim_domain(actor=cast.user("other_owner"), organization=cast.other_org, offer="join")
     staff = make_staff(cast.user("stranger").email)
     later = clock.now() + timedelta(hours=1)
     token = AccessToken.objects.create(
@@ -215,6 +218,7 @@ def test_members_people_clients_tokens_and_the_rest(restored: Restored) -> None:
     restored.ended(EndKind.ACCESS_TOKEN, token.pk, org=org)
     restored.ended(EndKind.CREDENTIAL, credential.pk, org=org)
     restored.ended(EndKind.INVITATION, invitation.pk, org=org)
+    restored.ended(EndKind.MAIL_DOMAIN, domain.pk, org=org)
     restored.ended(EndKind.SUPPORT_ACCESS, staff.pk)
     restored.ended(EndKind.PERSON, cast.user("admin").pk)
     restored.ended(EndKind.SERVICE_CLIENT, restored.tenant.client.pk, org=org)
@@ -225,6 +229,7 @@ def test_members_people_clients_tokens_and_the_rest(restored: Restored) -> None:
     assert not AccessToken.objects.exists()
     assert Credential.objects.get() == kept
     assert Invitation.objects.get().revoked_at is not None
+    assert MailDomain.objects.get().organization == cast.other_org
     for person in (staff, cast.user("admin"), cast.user("owner")):
         person.refresh_from_db()
     assert (staff.is_staff, cast.user("admin").is_active, cast.user("owner").is_active) == (False, False, True)
@@ -290,8 +295,12 @@ def test_without_a_journal_all_of_before_ends_and_all_of_after_stays(restored: R
     TokenFamily.objects.filter(pk=old.pk).update(created_at=restored.moment - timedelta(days=1))
     invitation = create_invitation(actor=cast.user("owner"), organization=cast.org)
     Invitation.objects.update(created_at=restored.moment - timedelta(days=1))
+    claim_domain(actor=cast.user("owner"), organization=cast.org, offer="join")
+    MailDomain.objects.update(created_at=restored.moment - timedelta(days=1))
+    claim_domain(actor=cast.user("other_owner"), organization=cast.other_org, offer="join")
     fresh = mint_agent_key(actor=cast.user("other_owner"), client=restored.other.client, overlap_hours=24).agent_key
     said = restored.run()
+    assert MailDomain.objects.get().organization == cast.other_org
     assert not works(restored.tenant.agent_key)
     assert not works(restored.other.agent_key)
     assert works(fresh)
@@ -302,7 +311,7 @@ def test_without_a_journal_all_of_before_ends_and_all_of_after_stays(restored: R
     assert "sessions: 1 ended\n" in said
     assert "agent keys: 2 ended\n" in said
     assert "memberships" in said.partition("Without a journal")[2]
-    assert rows(cast.org)[0]["ended"] == {"agent_key": 1, "token_family": 1, "invitation": 1}
+    assert rows(cast.org)[0]["ended"] == {"agent_key": 1, "token_family": 1, "invitation": 1, "mail_domain": 1}
     restored.run()
     assert len(rows(cast.org)) == 1
 
