@@ -83,6 +83,8 @@ WORDS: dict[EventType, str] = {
     EventType.LOG_SHIPPING_DELIVERY_FAILED: sentence("could not deliver the log to {destination}"),
     EventType.LOG_SHIPPING_RECOVERED: sentence("delivers the log to {destination} again"),
     EventType.LOG_SHIPPING_RECORDS_SKIPPED: sentence("set aside records that {destination} refused"),
+    EventType.SUPPORT_ORGANIZATION_READ: sentence("looked at the organization for support"),
+    EventType.SUPPORT_ACTED: sentence("gave the reason for a support action on {target}"),
 }
 
 

@@ -8,7 +8,7 @@ class EventType(StrEnum):
     # service_client.updated, .secret_rotated, oauth.app_revoked, oauth.code_reuse_detected, vendor.tools_approved,
     # vendor.secret_echoed, billing.updated (a change within one plan state), server_access.expired, access_request.*,
     # credential.checked, credential_key.replaced, invitation.sent, member.joined, join_request.*, mail_domain.*,
-    # log_shipping.updated, .replayed, .recovered, .records_skipped.
+    # log_shipping.updated, .replayed, .recovered, .records_skipped, support.* (by staff in the console).
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
     CREDENTIAL_REPLACED = "credential.replaced"
@@ -82,3 +82,5 @@ class EventType(StrEnum):
     LOG_SHIPPING_DELIVERY_FAILED = "log_shipping.delivery_failed"
     LOG_SHIPPING_RECOVERED = "log_shipping.recovered"
     LOG_SHIPPING_RECORDS_SKIPPED = "log_shipping.records_skipped"
+    SUPPORT_ORGANIZATION_READ = "support.organization_read"
+    SUPPORT_ACTED = "support.acted"

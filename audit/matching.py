@@ -6,7 +6,8 @@ import uuid
 from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, F, Func, OuterRef, Q, QuerySet, TextField
+from django.db.models import Exists, F, Func, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast, Concat
 from django.db.models.lookups import Exact
 
 from audit.call_status import CallStatus
@@ -34,18 +35,24 @@ def matching_entries(log: LogModel, org_id: uuid.UUID, filters: Filters) -> Quer
     if filters.callers is not None:
         rows = rows.filter(user_id__in=filters.callers)
     if request_id:
-        rows = rows.filter(_of_request(org_id, request_id))
+        rows = rows.filter(of_request(org_id, request_id))
     elif "tool" in equal and not {"vendor", "user_id"} & equal.keys():
         rows = rows.filter(_vendors_of(org_id))
     return _with_status(rows, status) if status else rows
 
 
-def _of_request(org_id: uuid.UUID, request_id: str) -> Q:
+def of_request(org_id: uuid.UUID | OuterRef, request_id: str) -> Q:
     """The condition that a row of the organization is of this request."""
     named = Q(request_id=request_id)
     if connection.vendor == "postgresql":
-        return named & Q(Exact(_ORGANIZATION_AND_REQUEST, f"{org_id}{request_id}"))
+        return named & Q(Exact(_ORGANIZATION_AND_REQUEST, _organization_and(org_id, request_id)))
     return named
+
+
+def _organization_and(org_id: uuid.UUID | OuterRef, request_id: str) -> Any:
+    if isinstance(org_id, uuid.UUID):
+        return f"{org_id}{request_id}"
+    return Concat(Cast(org_id, TextField()), Value(request_id, TextField()))
 
 
 def _with_status(rows: QuerySet[Any], status: str) -> QuerySet[Any]:

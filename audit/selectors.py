@@ -9,10 +9,11 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Max, Min
+from django.db.models import Max, Min, OuterRef, Subquery
 from django.db.models.expressions import RawSQL
 
 from audit.call_status import CallStatus
+from audit.matching import of_request
 from audit.models import NOT_SUCCESS, REJECTED_CREDENTIAL, AdminAuditEntry, RequestAuditEntry
 from audit.newest_first import NewestFirst, newest_first
 from audit.sql_values import first_id, uuid_value
@@ -235,3 +236,10 @@ def calls_through(org_id: uuid.UUID, use: CredentialUse) -> CallsThrough:
 
 def has_call_of_request(org_id: uuid.UUID, request_id: str) -> bool:
     return RequestAuditEntry.objects.filter(org_id=org_id, request_id=request_id).exists()
+
+
+def request_subquery(org_column: str, request_id: str) -> Subquery:
+    """The newest log id of a request in the organization that the outer query's column names; NULL without one."""
+    rows = RequestAuditEntry.objects.filter(of_request(OuterRef(org_column), request_id), org_id=OuterRef(org_column))
+    # A subquery with a limit stays one: as a join the planner might read the whole log.
+    return Subquery(rows.order_by(NewestFirst()).values("id")[:1])

@@ -8,6 +8,8 @@ from django.views.i18n import set_language
 from gateway.mail.opt_outs import UNSUBSCRIBE_PATH
 from gateway.site import api_docs, help_pages, pages
 from gateway.site.unsubscribe import UnsubscribePage
+from gateway.support.search import SearchPage
+from gateway.support.tables import TablesPage
 from gateway.web.page_limit import all_page_limited, page_limited, starting_sign_in
 from orgs.pages.profile import EndSessionsPage, MailChoicesPage, ProfilePage
 from orgs.signin.views import AuthenticateView, BackchannelLogoutView, CallbackView, SignOutView, StaffSignInView
@@ -57,5 +59,8 @@ urlpatterns = [
     path("api/", include("audit.api.dashboard_urls")),
     path("oidc/", include(_SIGN_IN)),
     path("admin/login/", page_limited(StaffSignInView.as_view()), name="staff-signin"),
+    path("admin/", page_limited(SearchPage.as_view()), name="support-search"),
+    path("admin/tables/", page_limited(TablesPage.as_view()), name="support-tables"),
+    path("admin/support/", include("gateway.support.urls")),
     path("admin/", (all_page_limited(admin.site.urls[0]), *admin.site.urls[1:])),
 ]

@@ -1,19 +1,12 @@
-"""Read-only admin pages for support staff, without secrets and checksums.
-
-Staff may delete clients, revoke families and agent keys; the organization's log names the staff member.
-"""
+"""Read-only admin pages for superusers, without secrets and checksums. The support console has the actions."""
 
 from __future__ import annotations
 
 # Imported first: its registrations can edit clients and show secrets, so they are taken back below.
 import oauth2_provider.admin  # noqa: F401
 from django.contrib import admin
-from django.db.models import F, QuerySet
-from django.http import HttpRequest
 
-from audit.actor import Actor
 from gateway.lib.read_only_admin import ReadOnlyAdmin
-from gateway.web.acting_admin import ActingAdmin
 from oauth_ext.models import (
     AccessToken,
     AgentKey,
@@ -28,10 +21,6 @@ from oauth_ext.models import (
     SigningKey,
     TokenFamily,
 )
-from oauth_ext.services.agent_keys import end_agent_key
-from oauth_ext.services.registration import delete_registered_client
-from oauth_ext.services.service_clients import delete_service_client
-from oauth_ext.services.token_families import revoke_family_as_staff
 
 ENDED = "ended. Their tokens no longer work."
 
@@ -40,8 +29,7 @@ for model in (Client, AccessToken, RefreshToken, Grant, IDToken):
 
 
 @admin.register(Client)
-class ClientAdmin(ActingAdmin):
-    actions = ("delete_clients",)
+class ClientAdmin(ReadOnlyAdmin):
     fields = tuple(
         (
             "id name client_id client_type registration_source organization created_by created expires_at last_used_at "
@@ -53,20 +41,9 @@ class ClientAdmin(ActingAdmin):
     list_select_related = ("organization",)
     search_fields = ("name", "client_id", "organization__name")
 
-    @admin.action(description="Delete the client and end all its tokens", permissions=["staff_delete"])
-    def delete_clients(self, request: HttpRequest, chosen: QuerySet[Client]) -> None:
-        def delete(actor: Actor, client: Client) -> None:
-            if client.is_service_client:
-                delete_service_client(actor=actor, client=client)
-            else:
-                delete_registered_client(actor=actor, client_pk=client.pk)
-
-        self.act(request, chosen, delete, ENDED)
-
 
 @admin.register(TokenFamily)
-class TokenFamilyAdmin(ActingAdmin):
-    actions = ("revoke_families",)
+class TokenFamilyAdmin(ReadOnlyAdmin):
     fields = tuple(
         (
             "id client user organization approved_by scope resource redirect_host created_at last_used_at expires_at"
@@ -75,10 +52,6 @@ class TokenFamilyAdmin(ActingAdmin):
     list_display = ("id", "client", "user", "organization", "redirect_host", "last_used_at", "expires_at")
     list_select_related = ("client", "user", "organization")
     search_fields = ("client__client_id", "client__name", "user__email", "organization__name")
-
-    @admin.action(description="Revoke: end all tokens of the family", permissions=["staff_delete"])
-    def revoke_families(self, request: HttpRequest, chosen: QuerySet[TokenFamily]) -> None:
-        self.act(request, chosen, lambda actor, row: revoke_family_as_staff(actor=actor, family_id=row.pk), ENDED)
 
 
 @admin.register(Grant)
@@ -105,8 +78,7 @@ class DeviceGrantAdmin(ReadOnlyAdmin):
 
 
 @admin.register(AgentKey)
-class AgentKeyAdmin(ActingAdmin):
-    actions = ("revoke_keys",)
+class AgentKeyAdmin(ReadOnlyAdmin):
     fields = (
         "prefix",
         "client",
@@ -118,12 +90,6 @@ class AgentKeyAdmin(ActingAdmin):
     list_display = ("prefix", "client", "created_at", "last_used_at", "ends_at")
     list_select_related = ("client",)
     search_fields = ("prefix", "client__name", "client__client_id", "client__organization__name")
-
-    @admin.action(description="Revoke the agent key; the agent stays", permissions=["staff_delete"])
-    def revoke_keys(self, request: HttpRequest, chosen: QuerySet[AgentKey]) -> None:
-        # Rotated keys before the current ones, which end both.
-        in_turn = chosen.order_by(F("ends_at").asc(nulls_last=True), "pk")
-        self.act(request, in_turn, lambda actor, key: end_agent_key(actor=actor, key=key), "revoked.")
 
 
 @admin.register(AccessToken)

@@ -15,6 +15,7 @@ from django.contrib.sessions.models import Session
 from django.db import IntegrityError, transaction
 from django.utils.crypto import constant_time_compare
 
+from audit.actor import Actor
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.lib import clock, user_agents
@@ -98,6 +99,18 @@ def end_other_sessions(*, actor: User, session: SessionBase, key_of: Callable[[S
     return len(others)
 
 
+@transaction.atomic
+def end_sessions_as_staff(*, actor: Actor, user_id: UUID) -> int:
+    """End all sessions of a person, whether or not they were noted. Return how many were. Raises: NotFound."""
+    person = required_row(User.objects.select_for_update(no_key=True).filter(pk=user_id))
+    noted = [row.session_id for row in sessions_in_force(person)]
+    person.end_sessions()
+    person.save(update_fields=["password"])
+    Session.objects.filter(pk__in=noted).delete()
+    _record(person, len(noted), by=actor)
+    return len(noted)
+
+
 def _with_session_in_force(actor: User, own_key: str) -> User:
     """The person, locked. Raises: SessionEnded, DeactivatedPerson."""
     person = lock_active_person(actor)
@@ -115,14 +128,14 @@ def _is_of(row: Session, user: User) -> bool:
     return any(constant_time_compare(carried, digest) for digest in digests)
 
 
-def _record(person: User, sessions: int) -> None:
+def _record(person: User, sessions: int, *, by: Actor | None = None) -> None:
     # The log belongs to organizations: each one in which the person has rights.
     memberships = Membership.objects.filter(user=person).order_by("organization_id")
     for org_id in memberships.values_list("organization_id", flat=True):
         record_admin(
             EventType.MEMBER_SESSIONS_ENDED,
             org_id=org_id,
-            actor=person.as_actor(),
+            actor=by or person.as_actor(),
             target=person.as_target(),
             metadata={"sessions": sessions},
         )

@@ -98,7 +98,7 @@ def a_tool_outside_the_allowlist(world: World, allowed: tuple[str, ...]) -> None
         refused(world.cli(token), 403, "")
         answer = result(world.call(token))
         assert answer["isError"] is True
-        assert "allowlist of the role member" in answer["content"][0]["text"]
+        assert "The role member isn't allowed to call" in answer["content"][0]["text"]
         assert codes() == {("denied", "tool_not_allowed"): 2}
 
 

@@ -119,7 +119,7 @@ def test_a_shorter_allowlist(gateway: Gateway, new_caller: Callable[[], Caller])
     gateway.operator.run("allow_tools", org_id=org_id, vendor="acme", tools=["acme_whoami"])
     for answer in caller.mcp("acme_list_devices"):
         assert answer.json()["result"]["isError"] is True
-        assert "allowlist" in answer.json()["result"]["content"][0]["text"]
+        assert "allowed to call" in answer.json()["result"]["content"][0]["text"]
     assert [answer.status_code for answer in caller.cli("acme", "list-devices")] == [403, 403]
     for answer in (*caller.mcp("acme_whoami"), *bystander.mcp("acme_list_devices")):
         agent.result(answer)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-_CREATED = frozenset({"accepted", "added", "created", "granted"})
-_DELETED = frozenset({"cleared", "deleted", "removed", "revoked"})
+_CREATED = frozenset({"accepted", "added", "claimed", "created", "granted", "joined"})
+_DELETED = frozenset({"cleared", "deleted", "released", "removed", "revoked"})
 
 
 class Change(Enum):

@@ -43,7 +43,10 @@ _PATHS = {name: tuple(path.split(".")) for name, path in FIELDS.items()}
 _OUTCOMES = {"success": "success", "error": "failure", "denied": "failure"}
 _TYPES = {Change.CREATION: "creation", Change.DELETION: "deletion", Change.UPDATE: "change"}
 # Events about who may do what are of the category iam, all others of the category configuration.
-_IAM = frozenset("access_request agent_key device invitation member oauth server_access service_client team".split())
+_IAM = frozenset(
+    "access_request agent_key device invitation join_request mail_domain member oauth server_access service_client"
+    " team".split()
+)
 _NANOSECONDS = 1_000_000
 
 

@@ -9,15 +9,17 @@ from orgs.services.people import make_staff
 
 
 class Command(BaseCommand):
-    help = "The person who signs in with EMAIL may open /admin: see every table, and use its actions."
+    help = "The person who signs in with EMAIL may open /admin: search, read and act there, and see every table."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email", metavar="EMAIL")
-        parser.add_argument("--view-only", action="store_true", help="see every table and change nothing")
+        rights = parser.add_mutually_exclusive_group()
+        rights.add_argument("--view-only", action="store_true", help="search and read, change nothing, see no table")
+        rights.add_argument("--without-tables", action="store_true", help="search, read and act, see no table")
 
-    def handle(self, *args: Any, email: str, view_only: bool, **options: Any) -> None:
+    def handle(self, *args: Any, email: str, view_only: bool, without_tables: bool, **options: Any) -> None:
         try:
-            person = make_staff(email, view_only=view_only)
+            person = make_staff(email, view_only=view_only, without_tables=without_tables)
         except DomainError as refusal:
             raise CommandError(refusal.sentences) from refusal
         self.stdout.write(f"{person.email} is support staff{' and may only look' if view_only else ''}.")

@@ -18,11 +18,10 @@ LIST = "admin:credentials_credential_changelist"
 
 @pytest.fixture
 def staff(setting: Setting) -> Setting:
-    """The setting with its stranger employed in support, with the right to look."""
+    """The setting with its stranger a superuser."""
     employee = setting.cast.user("stranger")
-    employee.is_staff = True
+    employee.is_staff = employee.is_superuser = True
     employee.save()
-    employee.user_permissions.add(Permission.objects.get(codename="view_credential"))
     setting.store_everywhere()
     return setting
 
@@ -86,8 +85,11 @@ def test_customers_do_not_get_in(staff: Setting, who: str, status: int) -> None:
     assert staff.cast.client(who).get(reverse(LIST)).status_code == status
 
 
-def test_staff_without_the_right_see_nothing(staff: Setting) -> None:
-    staff.cast.user("stranger").user_permissions.clear()
+def test_staff_who_are_no_superusers_see_nothing(staff: Setting) -> None:
+    employee = staff.cast.user("stranger")
+    employee.is_superuser = False
+    employee.save()
+    employee.user_permissions.add(Permission.objects.get(codename="view_credential"))
     assert staff.cast.client("stranger").get(reverse(LIST)).status_code == 403
 
 

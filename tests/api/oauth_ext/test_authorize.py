@@ -173,7 +173,7 @@ def test_the_page_of_a_passer_by_says_what_is_wrong(cast: Cast) -> None:
     flow = make_flow(cast, "nobody")
     page = on_a_page(flow.authorize(response_type="x"))
     assert "The app at app.example sent an invalid request. Only the response type code is supported." in page
-    assert "prompt=none forbids one" in on_a_page(flow.authorize(prompt="none"))
+    assert "prompt=none does not allow" in on_a_page(flow.authorize(prompt="none"))
     on_a_page(flow.authorize(state="é"))
     on_a_page(flow.browser.head(f"/oauth/authorize?{flow.query(response_type='x')}"), reads=False)
 

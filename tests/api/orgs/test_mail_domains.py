@@ -27,6 +27,7 @@ from orgs.services.mail_domains import (
 )
 from orgs.services.mail_providers import is_public_provider
 from orgs.services.members import remove_member
+from tests.api.support.people import act as staff_act
 from tests.factories.cast import Cast, make_person
 from tests.factories.races import at_once, refusals_at_once
 
@@ -287,16 +288,16 @@ def test_the_page_of_an_owner(cast: Cast) -> None:
     assert not MailDomain.objects.exists()
 
 
-def test_support_confirms_in_the_admin(cast: Cast) -> None:
+def test_support_confirms_in_the_console(cast: Cast) -> None:
     row = claimed(cast)
     staff = make_person("sam")
     staff.is_staff = staff.is_superuser = True
     staff.save(update_fields=["is_staff", "is_superuser"])
     cast.people["sam"] = staff
-    data = {"action": "confirm_domains", "_selected_action": [str(row.pk)]}
-    assert cast.client("owner").post("/admin/orgs/maildomain/", data).status_code == 302
+    assert staff_act(cast.client("owner"), "confirm-domain", row, cast.org).status_code == 302
     row.refresh_from_db()
     assert row.confirmed_at is None
-    cast.client("sam").post("/admin/orgs/maildomain/", data)
+    assert staff_act(cast.client("sam"), "confirm-domain", row, cast.other_org).status_code == 404
+    assert staff_act(cast.client("sam"), "confirm-domain", row, cast.org).status_code == 302
     row.refresh_from_db()
     assert row.confirmed_at is not None

@@ -38,7 +38,7 @@ def hits(page: str) -> list[str]:
         ("rotate a key", "/docs/recipes/rotate-a-key"),
         ("Cursor", "/docs/clients/cursor"),
         ("QUOTAS", "/docs/limits"),
-        ("vendorMs cached", "/docs/log-fields#calls"),
+        ("vendorMs arrived", "/docs/log-fields#calls"),
     ],
 )
 def test_the_best_part_comes_first(query: str, first: str) -> None:

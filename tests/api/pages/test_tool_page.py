@@ -139,7 +139,7 @@ def test_a_member_without_access_is_refused_with_a_row(runner: Runner) -> None:
 def test_a_tool_off_the_list_is_refused_with_a_row(runner: Runner) -> None:
     ToolAllowlist.objects.create(organization=runner.cast.org, vendor="fake", role="member", tools=["fake_fail"])
     page = runner.run("member")
-    assert "The role member isn't allowed to call" in text(page)
+    assert "The role member isn&#x27;t allowed to call" in text(page)
     assert runner.outcomes == [("denied", "tool_not_allowed")]
     assert "The tool responded" in text(runner.run("owner"))
 

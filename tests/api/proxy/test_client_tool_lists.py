@@ -91,9 +91,9 @@ async def test_both_lists_count_and_the_refusal_names_the_one(agent: Agent, tena
     assert await shown(agent, tenant) == ["fake_list"]
     by_role, by_own = await refusal(agent, tenant, "fake_write"), await refusal(agent, tenant, "fake_fail")
     assert by_role is not None
-    assert "of the role member" in by_role
+    assert "The role member isn't" in by_role
     assert by_own is not None
-    assert "of the service client build bot" in by_own
+    assert "The service client build bot isn't" in by_own
     _, detail, _ = await explained(tenant, "fake_write") or ("", "", "")
     assert detail == "Members aren’t allowed to call fake_write."
     assert await explained(tenant, "fake_fail") == (

@@ -152,7 +152,7 @@ async def test_a_tool_outside_the_allowlist_is_refused_in_words(
     await in_thread(lambda: restrict_tools(tenant.organization, "fake_list"))
     refused = await agent.call(tenant.agent_key, "fake_write")
     assert refused.json()["result"]["isError"] is True
-    assert "allowlist" in refused.json()["result"]["content"][0]["text"]
+    assert "allowed to call" in refused.json()["result"]["content"][0]["text"]
     assert vendor.seen["tools/call"] == 0
     listed = await agent.rpc(tenant.agent_key, "tools/list")
     assert [tool["name"] for tool in listed.json()["result"]["tools"]] == ["fake_list"]

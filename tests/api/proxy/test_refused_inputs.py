@@ -170,10 +170,10 @@ async def test_11_what_the_role_may_not_call(
     for name in ("fake_list", "fake__list", "fake__fake_list"):
         answer = (await agent.call(tenant.agent_key, name)).json()
         assert answer["result"]["isError"] is True
-        assert "allowlist of the role member" in answer["result"]["content"][0]["text"]
+        assert "The role member isn't allowed to call" in answer["result"]["content"][0]["text"]
     for name in ("list", "fake_list"):
         refused = await agent.cli(token, name)
-        assert (refused.status_code, "allowlist" in refused.json()["error"]) == (403, True)
+        assert (refused.status_code, "allowed to call" in refused.json()["error"]) == (403, True)
     listed = (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]["tools"]
     assert [tool["name"] for tool in listed] == list(allowed)
     schema = await agent.http.get("/v1/fake/cli/schema", headers=headers(token, {}))

@@ -94,6 +94,8 @@ def test_the_status_of_a_call_is_its_outcome(status: str, types: list[str], outc
     [
         ("team.member_added", ["iam"], ["creation"]),
         ("agent_key.revoked", ["iam"], ["deletion"]),
+        ("member.joined", ["iam"], ["creation"]),
+        ("mail_domain.released", ["iam"], ["deletion"]),
         ("oauth.consent_granted", ["iam"], ["creation"]),
         ("credential.replaced", ["configuration"], ["change"]),
         ("tool_access.cleared", ["configuration"], ["deletion"]),

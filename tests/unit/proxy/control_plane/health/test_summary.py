@@ -31,10 +31,10 @@ def hosted() -> Entry:
     [
         (
             [Entry(HEALTHY), Entry(DOWN), Entry(REACHABLE), Entry(DOWN), Entry(DEGRADED)],
-            "2 not responding, 1 degraded, 2 fine",
+            "2 not responding, 1 degraded, 2 healthy",
         ),
-        ([Entry(HEALTHY)], "1 fine"),
-        ([Entry(UNKNOWN), Entry(HEALTHY), hosted()], "1 fine, 1 being checked, 1 not monitored"),
+        ([Entry(HEALTHY)], "1 healthy"),
+        ([Entry(UNKNOWN), Entry(HEALTHY), hosted()], "1 healthy, 1 being checked, 1 not monitored"),
         ([hosted()], "1 not monitored"),
         ([], ""),
     ],
