@@ -10,7 +10,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 # Answers for programs, Django's own site for staff, steps of a sign-in, the form that chooses a language, and the page
 # behind a signed link of a message (tests/api/mail/test_unsubscribe.py).
-NOT_PAGES = re.compile(r"(api/|v1/|oidc/|admin/|oauth/|\.well-known/|health$|ready$|language$|mail/unsubscribe/)")
+NOT_PAGES = re.compile(
+    r"(api/|v1/|oidc/|admin/|oauth/|\.well-known/|health$|ready$|language$|mail/unsubscribe/|status\.)"
+)
 DOCUMENT = "errors"  # of those below /docs
 VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from credentials.resolve import CredentialRef
 from gateway.lib.rows import grouped, required_row
-from orgs.models import Organization
+from orgs.models import Organization, User
 
 # The same as CredentialSummary.is_usable.
 _USABLE = ~Q(scope=CredentialScope.NAMED_KEY.value, team__isnull=True)
@@ -96,6 +96,17 @@ def vendors_serving(organization: Organization, team_ids: Sequence[UUID]) -> lis
 def vendors_in_use() -> set[str]:
     """Slugs of the vendors that any organization connected; the health monitor probes these."""
     return set(Credential.objects.filter(_USABLE).values_list("vendor", flat=True).distinct())
+
+
+def vendors_of_person(user: User) -> set[str]:
+    """Slugs of the vendors that any of the person's organizations connected."""
+    rows = Credential.objects.filter(_USABLE, organization__memberships__user=user)
+    return set(rows.values_list("vendor", flat=True).distinct())
+
+
+def connects(vendor: str) -> Exists:
+    """Whether the organization of a membership has connected the vendor: a column of a query of memberships."""
+    return Exists(Credential.objects.filter(_USABLE, organization=OuterRef("organization_id"), vendor=vendor))
 
 
 def vendors_at(

@@ -8,8 +8,12 @@ import structlog
 from celery import shared_task
 
 from gateway.coordination import backend
+from gateway.coordination.rules import Rule
+from gateway.status.incidents import publish
+from gateway.status.samples import EVERY_S
 from proxy.control_plane.health.leader import claim_round, vendors_to_probe
 from proxy.control_plane.health.monitor import run_round
+from proxy.control_plane.status_samples import take_samples
 
 log = structlog.get_logger(__name__)
 
@@ -23,3 +27,13 @@ def probe_vendors() -> None:
         return
     found = asyncio.run(run_round(store, vendors_to_probe()))
     log.info("vendors probed", states={slug: health.status.value for slug, health in found.items()})
+
+
+@shared_task(name="proxy.record_status")  # type: ignore[untyped-decorator]
+def record_status() -> None:
+    """A sample of each part of the status page; the open incidents are told to every process."""
+    store = backend.current()
+    # Of all workers and schedulers, the first in an interval leads.
+    if store.hit(Rule("status-samples", limit=1, window_s=int(EVERY_S) - 5), "leader").allowed:
+        take_samples(store)
+    publish()

@@ -19,7 +19,7 @@ from oauth_ext.models import SigningKey
 
 # Answers that are kept for a day; without their key a repeated request gets 409.
 _SHORT_LIVED = {"web.IdempotencyRecord"}
-# What a former SECRET_KEY has signed is over by then: sessions without a new request, forms, codes.
+# Sessions without a new request, forms and codes that a former SECRET_KEY signed have ended by then.
 SECRET_OVERLAP = timedelta(hours=12)
 
 

@@ -35,6 +35,7 @@ INSTALLED_APPS = [
     "gateway.keys.apps.KeysConfig",
     "gateway.mail.apps.MailConfig",
     "gateway.catalog.apps.CatalogConfig",
+    "gateway.status.apps.StatusConfig",
     "audit.apps.AuditConfig",
     "orgs.apps.OrgsConfig",
     "billing.apps.BillingConfig",

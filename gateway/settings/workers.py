@@ -75,6 +75,7 @@ CELERY_BEAT_SCHEDULE = {
     "mail.remove_old": {"task": "mail.remove_old", "schedule": crontab(hour="4", minute="7")},
     "audit.prune_shipping": {"task": "audit.prune_shipping", "schedule": crontab(minute="11")},
     "proxy.probe_vendors": {"task": "proxy.probe_vendors", "schedule": HEALTH_PROBE_INTERVAL_S},
+    "proxy.record_status": {"task": "proxy.record_status", "schedule": 60.0, "options": {"expires": 60.0}},
     "gateway.remove_expired_sessions": {"task": "gateway.remove_expired_sessions", "schedule": crontab(minute="41")},
     "gateway.remove_idempotency_records": {
         "task": "gateway.remove_idempotency_records",

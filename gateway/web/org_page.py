@@ -22,6 +22,7 @@ from credentials.selectors import people_vendor_slugs, people_vendors
 from gateway.web import rate
 from gateway.web.admission import is_in_plan, pass_limit_and_plan, pass_role
 from gateway.web.gate import Gate
+from gateway.web.incident_notice import open_now, touching, with_touched_vendors
 from gateway.web.navigation import NavItem, links, navigation
 from gateway.web.plan_notice import plan_notice
 from gateway.web.rate import RateLimited
@@ -54,13 +55,16 @@ class OrgPage(SignedInPage):
         if gate is None:
             rate.count(request, settings.BACKSTOP)
             return self.http_method_not_allowed(request)
-        # One statement for the check and for the list of organizations in the frame.
-        self.memberships = list(memberships(request.user).select_related("user"))
+        found = open_now()
+        # One statement for the check, for the list of organizations in the frame and for the incidents that touch them.
+        rows = memberships(request.user).select_related("user")
+        self.memberships = list(with_touched_vendors(rows, found))
         # A non-member gets the same 404 whether or not the organization exists.
         membership = pass_role(request, request.user, gate, str(org_id), among=self.memberships)
         if membership is None:
             raise ImproperlyConfigured(f"a gate of {type(self).__name__} names no role")
         self.membership = membership
+        self.incidents = touching(membership, found)
         try:
             pass_limit_and_plan(request, gate, membership)
         except (RateLimited, SubscriptionRequired) as refusal:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.functional import Promise
+from django.utils.functional import Promise, cached_property
 from django.views import View
 
 from gateway.lib.errors import MethodNotAllowed
+from gateway.status.open_incidents import OpenIncident
+from gateway.web.incident_notice import incident_notice, open_now, touching_everyone
 from orgs.models import User
 from orgs.selectors import memberships
 
@@ -46,7 +48,16 @@ class SignedInPage(LoginRequiredMixin, View):
 
     def frame(self) -> dict[str, Any]:
         """Context of the base template."""
-        return {"memberships": memberships(self.actor), "page_title": self.title}
+        return {
+            "memberships": memberships(self.actor),
+            "page_title": self.title,
+            "incident_notice": incident_notice(self.incidents),
+        }
+
+    @cached_property
+    def incidents(self) -> Sequence[OpenIncident]:
+        """The open ones that touch everyone."""
+        return touching_everyone(open_now())
 
     def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
         # After the session's end the sign-in page would land inside a part of the page.

@@ -1,4 +1,4 @@
-"""What a short tool list spares a client that reads all tools of its vendors. docs/decisions/0103 · D138"""
+"""The size of the short tool list beside that of the full one. docs/decisions/0103 · D138"""
 
 from __future__ import annotations
 

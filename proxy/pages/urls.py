@@ -8,7 +8,7 @@ from proxy.pages.explain import ExplainPage
 from proxy.pages.home import HomePage
 from proxy.pages.search import SearchPage
 from proxy.pages.setup import SetupPage
-from proxy.pages.status import status
+from proxy.pages.status import status, status_feed, status_json
 from proxy.pages.tool import ToolPage
 from proxy.pages.tool_access import ClientToolsPage, ToolAccessPage
 from proxy.pages.vendor import VendorAccessPage, VendorPage
@@ -31,6 +31,8 @@ urlpatterns = [
         name="client-tools",
     ),
     path("status", page_limited(status), name="status"),
+    path("status.json", page_limited(status_json), name="status-json"),
+    path("status.atom", page_limited(status_feed), name="status-feed"),
     path("orgs/<uuid:org_id>/explain", ExplainPage.as_view(), name="explain"),
     path("orgs/<uuid:org_id>/search", SearchPage.as_view(), name="search"),
 ]

@@ -21,7 +21,7 @@ _SATURATION: Final = 1.2
 _LENGTH_SHARE: Final = 0.4
 _NAME, _TITLE, _TEXT = 4, 3, 1
 _RELATED_SHARE: Final = 0.45  # of the weight of a word that only means much the same as the asked one
-_MAX_WORDS: Final = 400  # of one description: what comes later is rarely what a tool is about
+_MAX_WORDS: Final = 400  # of one description; later ones say little about the tool
 _POSTING_BYTES, _TERM_BYTES, _TOOL_BYTES = 8, 190, 60  # estimates
 _word = re.compile(r"[a-z]+|[0-9]+")
 _camel_case = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -56,7 +56,7 @@ _SAME: Final = (
     "channel chat room conversation",
     "mail email",
 )
-# What is done to a thing: the rows above that begin with these words, and the words that begin a question.
+# Rows above that stand for an act begin with these words; questions begin with those of _QUESTIONS.
 _ACTS: Final = ("create", "delete", "update", "list", "search", "get", "send", "close", "cancel")
 _READING: Final = frozenset(("list", "search", "get"))
 _WRITING: Final = frozenset(("create", "send"))
@@ -113,12 +113,12 @@ _ACT_OF: Final = {_stem(word): "write" for word in ("book", "schedule", "publish
 
 
 def _act(stems: Iterable[str]) -> str:
-    """What the first verb asks for or does; empty without one."""
+    """The act of the first verb; empty without one."""
     return next((_ACT_OF[word] for word in stems if word in _ACT_OF), "")
 
 
 def _thing(stems: Iterable[str]) -> int:
-    """What the tool works on: equal for the tools that create and delete the same."""
+    """A number for the thing of a tool: equal for tools that create and delete the same."""
     return hash(frozenset(word for word in stems if word not in _ACT_OF))
 
 

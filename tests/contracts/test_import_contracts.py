@@ -51,6 +51,12 @@ PLANTED = [
     ("19", "gateway/web/operation.py", "import gateway.web.idempotency", "operation -> gateway.web.idempotency"),
     ("21", "billing/checkout.py", "import djstripe.models", "billing.checkout -> djstripe"),
     ("20", "gateway/tasks.py", "import gateway.web.models", "gateway.tasks -> gateway.web.models"),
+    (
+        "22",
+        "gateway/status/stages.py",
+        "import gateway.status.models",
+        "gateway.status.stages -> gateway.status.models",
+    ),
 ]
 
 

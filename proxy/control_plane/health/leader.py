@@ -18,6 +18,9 @@ def claim_round(store: CoordinationStore) -> bool:
 
 
 def vendors_to_probe() -> list[Vendor]:
-    """Catalog vendors that any organization connected, by name."""
+    """Catalog vendors that any organization connected, by name; all of them where the status page names them."""
+    known = catalog.load().all()
+    if settings.STATUS_VENDORS:
+        return list(known)
     used = vendors_in_use()
-    return [vendor for vendor in catalog.load().all() if vendor.slug in used]
+    return [vendor for vendor in known if vendor.slug in used]

@@ -1,0 +1,1 @@
+"""The status of the deployment: its parts, their history, and the incidents that staff post."""

@@ -1,0 +1,172 @@
+"""Incidents and maintenance: staff post them and their updates, in order; pages read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from gateway.catalog import registry
+from gateway.coordination import backend
+from gateway.lib import clock
+from gateway.lib.errors import Conflict, Invalid, NotFound
+from gateway.lib.sentences import sentence
+from gateway.status import open_incidents
+from gateway.status.models import (
+    LABEL_MAX_CHARACTERS,
+    TEXT_MAX_CHARACTERS,
+    TITLE_MAX_CHARACTERS,
+    Incident,
+    IncidentUpdate,
+)
+from gateway.status.parts import PARTS, of_vendor, vendor_of
+from gateway.status.stages import STAGES, Kind, Severity, Stage
+
+log = structlog.get_logger(__name__)
+SHOWN_FOR = timedelta(days=90)
+MOST_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Poster:
+    """The staff member who posts."""
+
+    id: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewIncident:
+    """`starts_at`: None means now. `ends_at`: of maintenance only."""
+
+    kind: Kind
+    title: str
+    severity: Severity
+    parts: Sequence[str]
+    text: str
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+
+
+@transaction.atomic
+def post_incident(*, poster: Poster, new: NewIncident) -> Incident:
+    """Open at its first stage, with the first text. Raises: Invalid, with fields."""
+    now = clock.now()
+    _check(new, now)
+    incident = Incident.objects.create(
+        kind=new.kind,
+        title=new.title.strip(),
+        severity=new.severity,
+        parts=list(new.parts),
+        starts_at=new.starts_at or now,
+        ends_at=new.ends_at,
+        posted_at=now,
+    )
+    _append(incident, STAGES[new.kind][0], new.text, poster, now)
+    return incident
+
+
+@transaction.atomic
+def post_update(*, poster: Poster, incident_id: UUID, stage: Stage, text: str) -> IncidentUpdate:
+    """Add an update; the last stage ends the incident. Raises: NotFound; Conflict once it has ended; Invalid."""
+    incident = Incident.objects.select_for_update().filter(pk=incident_id).first()
+    if incident is None:
+        raise NotFound
+    if incident.ended_at is not None:
+        raise Conflict(sentence("It has ended. Post a new incident."))
+    order = STAGES[Kind(incident.kind)]
+    last = incident.updates.first()
+    if stage not in order or (last is not None and order.index(stage) < order.index(Stage(last.stage))):
+        raise Invalid(fields={"stage": [sentence("Updates go forward: choose the present stage or a later one.")]})
+    _check_text(text)
+    now = clock.now()
+    if stage is order[-1]:
+        incident.ended_at = now
+        incident.save(update_fields=["ended_at"])
+    return _append(incident, stage, text, poster, now)
+
+
+def _append(incident: Incident, stage: Stage, text: str, poster: Poster, now: datetime) -> IncidentUpdate:
+    update = IncidentUpdate.objects.create(
+        incident=incident,
+        stage=stage,
+        text=text.strip(),
+        posted_at=now,
+        posted_by_id=poster.id,
+        posted_by=poster.label[:LABEL_MAX_CHARACTERS],
+    )
+    log.info("incident posted", incident=str(incident.pk), stage=stage.value, user_id=poster.id)
+    transaction.on_commit(publish)
+    return update
+
+
+def _check(new: NewIncident, now: datetime) -> None:
+    fields: dict[str, list[str]] = {}
+    if not 1 <= len(new.title.strip()) <= TITLE_MAX_CHARACTERS:
+        fields["title"] = [sentence("Enter a title of at most %(most)s characters.", most=TITLE_MAX_CHARACTERS)]
+    if not new.parts or not set(new.parts) <= set(known_parts()):
+        fields["parts"] = [sentence("Choose the parts that are touched.")]
+    if new.kind is Kind.MAINTENANCE:
+        if new.starts_at is None or new.ends_at is None:
+            fields["starts_at"] = [sentence("Maintenance has a beginning and an end.")]
+        elif new.ends_at <= max(new.starts_at, now):
+            fields["ends_at"] = [sentence("The end comes after the beginning, and is still to come.")]
+    elif new.starts_at is not None and new.starts_at > now:
+        fields["starts_at"] = [sentence("An incident has begun already. Plan maintenance for a time to come.")]
+    elif new.ends_at is not None:
+        fields["ends_at"] = [sentence("An incident ends with its last update.")]
+    if fields:
+        raise Invalid(fields=fields)
+    _check_text(new.text)
+
+
+def _check_text(text: str) -> None:
+    if not 1 <= len(text.strip()) <= TEXT_MAX_CHARACTERS:
+        raise Invalid(
+            fields={"text": [sentence("Enter a text of at most %(most)s characters.", most=TEXT_MAX_CHARACTERS)]}
+        )
+
+
+def known_parts() -> dict[str, str]:
+    """The names of all parts that an incident can touch."""
+    vendors = {of_vendor(vendor.slug): vendor.name for vendor in registry.load().all()}
+    return {**{part: str(name) for part, name in PARTS.items()}, **vendors}
+
+
+def part_names(incident: Incident, names: dict[str, str]) -> list[str]:
+    """A vendor that has left the catalog keeps its slug."""
+    return [names.get(part) or vendor_of(part) or part for part in incident.parts]
+
+
+def shown(now: datetime) -> list[Incident]:
+    """Open ones and those of the last SHOWN_FOR, newest first, with their updates; two statements."""
+    return list(_shown(now).prefetch_related("updates")[:MOST_SHOWN])
+
+
+def _shown(now: datetime) -> QuerySet[Incident]:
+    return Incident.objects.filter(Q(ended_at=None) | Q(starts_at__gt=now - SHOWN_FOR))
+
+
+def publish() -> None:
+    """Tell every process which incidents are open. The schedule says it again each minute."""
+    rows = Incident.objects.filter(ended_at=None).prefetch_related("updates")[:MOST_SHOWN]
+    open_incidents.publish(backend.current(), [_as_open(row) for row in rows])
+
+
+def _as_open(incident: Incident) -> open_incidents.OpenIncident:
+    last = incident.updates.all()[0]
+    return open_incidents.OpenIncident(
+        id=str(incident.pk),
+        title=incident.title,
+        severity=incident.severity,
+        parts=tuple(incident.parts),
+        stage=last.stage,
+        updated_at=last.posted_at,
+        is_maintenance=incident.kind == Kind.MAINTENANCE,
+        starts_at=incident.starts_at,
+    )
