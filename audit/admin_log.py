@@ -19,6 +19,9 @@ from gateway.lib import clock, ids
 from gateway.lib.masking import mask_text
 
 METADATA_TEXT_CHARACTERS = 1_000  # of one text
+LABEL_CHARACTERS = 200
+# Names in the log context, of a request that a management token authenticates.
+TOKEN_HOLDER, TOKEN_NAME, TOKEN_PREFIX = "token_holder", "token_name", "token_prefix"
 METADATA_DEPTH = 4  # deeper values become text
 
 
@@ -62,13 +65,21 @@ def _row(event: AdminEvent, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
         org_id=org_id,
         event_type=EventType(event.event_type).value,
         actor_id=plain_text(actor.id, max_characters=120),
-        actor_label=plain_text(actor.label, max_characters=200),
+        actor_label=plain_text(_label(actor, context), max_characters=LABEL_CHARACTERS),
         target_id=plain_text(target.id, max_characters=120) if target else "",
         target_label=plain_text(target.label, max_characters=200) if target else "",
         metadata=_plain(event.metadata or {}, METADATA_DEPTH),
         ip_address=plain_text(str(context.get("ip_address", "")), max_characters=45),
         request_id=plain_text(str(context.get("request_id", "")), max_characters=64),
     )
+
+
+def _label(actor: Actor, context: Mapping[str, object]) -> str:
+    """The actor's name, and the management token that the person used."""
+    if context.get(TOKEN_HOLDER) != actor.id:
+        return actor.label
+    token = f" (token {context.get(TOKEN_NAME)}, {context.get(TOKEN_PREFIX)})"
+    return actor.label[: LABEL_CHARACTERS - len(token)] + token
 
 
 def _plain(value: object, depth: int) -> object:

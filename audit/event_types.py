@@ -8,7 +8,8 @@ class EventType(StrEnum):
     # service_client.updated, .secret_rotated, oauth.app_revoked, oauth.code_reuse_detected, vendor.tools_approved,
     # vendor.secret_echoed, billing.updated (a change within one plan state), server_access.expired, access_request.*,
     # credential.checked, credential_key.replaced, invitation.sent, member.joined, join_request.*, mail_domain.*,
-    # log_shipping.updated, .replayed, .recovered, .records_skipped, support.* (by staff in the console).
+    # log_shipping.updated, .replayed, .recovered, .records_skipped, management_token.*, support.* (by staff in the
+    # console).
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
     CREDENTIAL_REPLACED = "credential.replaced"
@@ -33,6 +34,9 @@ class EventType(StrEnum):
     ORGANIZATION_SETTINGS_UPDATED = "organization.settings_updated"
     ORGANIZATION_DELETED = "organization.deleted"
     ORGANIZATION_RESTORED = "organization.restored"
+    MANAGEMENT_TOKEN_CREATED = "management_token.created"  # noqa: S105 - the name of an event
+    MANAGEMENT_TOKEN_FIRST_USED = "management_token.first_used"  # noqa: S105 - the name of an event
+    MANAGEMENT_TOKEN_REVOKED = "management_token.revoked"  # noqa: S105 - the name of an event
     MEMBER_ADDED = "member.added"
     MEMBER_REMOVED = "member.removed"
     MEMBER_ROLE_CHANGED = "member.role_changed"

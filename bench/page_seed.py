@@ -22,6 +22,7 @@ from orgs.services.access_requests import create_request
 from orgs.services.invitation_sealing import token_of
 from orgs.services.invitations import create_invitation
 from orgs.services.known_tools import record_tools
+from orgs.services.management_tokens import create_token
 from tests.factories.cast import Cast, make_cast
 from tests.factories.catalog_text import load_catalog
 from tests.factories.destinations import webhook_of
@@ -83,6 +84,7 @@ def seed(size: Size) -> Seeded:
     connect(cast.org, owner, slugs[0], CredentialScope.TEAM, {"team": teams[0]})
     connect(cast.org, owner, slugs[0], CredentialScope.SERVICE_CLIENT, {"service_client": tenant.client})
     destination = webhook_of(owner, cast.org, secret="some-signing-secret")
+    made = create_token(actor=owner, organization=cast.org, name="Terraform", scope="read")
     return Seeded(
         cast,
         {
@@ -98,6 +100,7 @@ def seed(size: Size) -> Seeded:
             "destination_id": str(destination.id),
             "platform": "webhook",
             "token": token_of(invitation),
+            "token_id": str(made.row.id),
         },
     )
 

@@ -14,6 +14,7 @@ NOT_PAGES = re.compile(
     r"(api/|v1/|oidc/|admin/|oauth/|\.well-known/|health$|ready$|language$|mail/unsubscribe/|status\.)"
 )
 DOCUMENT = "errors"  # of those below /docs
+OPERATION = "create_team"  # of the management API
 VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
 
 
@@ -29,7 +30,7 @@ def page_routes() -> Iterator[str]:
 
 def page_paths(things: Mapping[str, str]) -> dict[str, str]:
     """The address of each page by its route; `things` has the ids of the organization's things. Raises: KeyError."""
-    values = {"document": DOCUMENT, **things}
+    values = {"document": DOCUMENT, "operation": OPERATION, **things}
     return {route: "/" + VARIABLE.sub(lambda found: values[found[1]], route) for route in page_routes()}
 
 

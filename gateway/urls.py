@@ -11,6 +11,7 @@ from gateway.site.unsubscribe import UnsubscribePage
 from gateway.support.search import SearchPage
 from gateway.support.tables import TablesPage
 from gateway.web.page_limit import all_page_limited, page_limited, starting_sign_in
+from orgs.pages.management_tokens import NewTokenPage, RevokeTokenPage
 from orgs.pages.profile import EndSessionsPage, MailChoicesPage, ProfilePage
 from orgs.signin.views import AuthenticateView, BackchannelLogoutView, CallbackView, SignOutView, StaffSignInView
 
@@ -36,6 +37,8 @@ urlpatterns = [
     path("profile", page_limited(ProfilePage.as_view()), name="profile"),
     path("profile/mail", page_limited(MailChoicesPage.as_view()), name="mail-choices"),
     path("profile/sessions", page_limited(EndSessionsPage.as_view()), name="end-sessions"),
+    path("profile/tokens/new", page_limited(NewTokenPage.as_view()), name="token-new"),
+    path("profile/tokens/<uuid:token_id>/revoke", page_limited(RevokeTokenPage.as_view()), name="token-revoke"),
     path(f"{UNSUBSCRIBE_PATH}<str:token>", page_limited(UnsubscribePage.as_view()), name="mail-unsubscribe"),
     path("", include("orgs.pages.urls")),
     path("", include("credentials.pages.urls")),
@@ -48,6 +51,7 @@ urlpatterns = [
     path("docs", page_limited(help_pages.overview), name="docs"),
     path("docs/search", page_limited(help_pages.search), name="docs-search"),
     path("docs/api", page_limited(api_docs.page), name="api-docs"),
+    path("docs/api/<slug:operation>/try", page_limited(api_docs.try_page), name="api-try"),
     path("docs/migrate", page_limited(pages.migrate), name="migrate"),
     path("docs/<path:document>", page_limited(help_pages.document), name="docs-document"),
     path("api/", include("proxy.api.urls")),

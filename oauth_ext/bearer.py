@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from gateway.lib import clock, secrets
+from gateway.lib import clock, management_token_format, secrets
 from gateway.lib.json_statement import JsonStatement
 from oauth_ext import agent_key_format, resources, scopes
 from oauth_ext.bearer_rows import (
@@ -115,6 +115,8 @@ def read_bearer_with(bearer: str, key_set: KeySet | None) -> Presented:
     """As `read_bearer`, without I/O. Raises: InvalidBearer; UnknownKey, also for a token while `key_set` is None."""
     if len(bearer) > MAX_BEARER_CHARACTERS or not _B64TOKEN.fullmatch(bearer):
         raise InvalidBearer("The access token is malformed.")
+    if management_token_format.looks_like_one(bearer):
+        raise InvalidBearer("A management token is for /api only. Use an agent key or an OAuth access token here.")
     if looks_like_agent_key(bearer):
         parts = agent_key_format.parse(bearer)
         if parts is None:

@@ -22,9 +22,11 @@ from orgs.selectors import MAX_SEARCH_WORDS
 _CLIENT_ID = re.compile(r"svc_[0-9A-Za-z_-]{1,250}")
 
 
-def service_clients(organization: Organization, *, matching: str = "") -> QuerySet[Client]:
+def service_clients(organization: Organization, *, matching: str = "", named: str | None = None) -> QuerySet[Client]:
     """Newest first, expired ones included; with `matching` those whose name has its words. Spec: §4.8 · D71, D73"""
     rows: QuerySet[Client] = Client.objects.filter(organization=organization).order_by("-created", "id")
+    if named is not None:
+        rows = rows.filter(name=named)
     for word in matching.split():
         rows = rows.filter(name__icontains=word)
     # The annotations are None without a key.

@@ -13,6 +13,7 @@ from orgs.models import (
     JoinRequest,
     KnownTool,
     MailDomain,
+    ManagementToken,
     Membership,
     Organization,
     Removal,
@@ -56,6 +57,14 @@ class IdentityAdmin(ReadOnlyAdmin):
     list_display = ("user", "issuer", "sub", "last_used_at", "confirmed_at", "refused_at")
     list_select_related = ("user",)
     search_fields = ("sub", "user__email")
+
+
+@admin.register(ManagementToken)
+class ManagementTokenAdmin(ReadOnlyAdmin):
+    fields = ("id", "name", "prefix", "membership", "scope", "created_at", "expires_at", "last_used_at")
+    list_display = ("name", "prefix", "membership", "scope", "last_used_at", "expires_at")
+    list_select_related = ("membership",)
+    search_fields = ("prefix", "name", "membership__user__email", "membership__organization__name")
 
 
 @admin.register(Membership)

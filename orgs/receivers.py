@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from gateway.lib import clock
 from gateway.lib.revocation_journal import End, EndKind, note, session_id
-from orgs.models import MailDomain, Membership, Organization, User
+from orgs.models import MailDomain, ManagementToken, Membership, Organization, User
 from orgs.signin.session_confirmation import note_confirmation
 
 
@@ -29,6 +29,13 @@ def note_organization(sender: object, instance: Organization, **more: Any) -> No
 @receiver(post_delete, sender=Membership, dispatch_uid="orgs.membership_ended")
 def note_membership(sender: object, instance: Membership, **more: Any) -> None:
     note(End(EndKind.MEMBERSHIP, str(instance.user_id), str(instance.organization_id)))
+
+
+@receiver(post_delete, sender=ManagementToken, dispatch_uid="orgs.management_token_ended")
+def note_management_token(sender: object, instance: ManagementToken, **more: Any) -> None:
+    # An expired one stays expired in any copy.
+    if not instance.is_expired(clock.now()):
+        note(End(EndKind.MANAGEMENT_TOKEN, str(instance.pk), str(instance.membership.organization_id)))
 
 
 @receiver(post_delete, sender=MailDomain, dispatch_uid="orgs.mail_domain_released")

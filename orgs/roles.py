@@ -57,3 +57,16 @@ def may_end(role: Role, *, other_owners: bool) -> bool:
 def may_read_server_access(actor: Role, *, themselves: bool) -> bool:
     """Members read their own server access, admins every member's. Spec: §4.5"""
     return themselves or actor.at_least(Role.ADMIN)
+
+
+class TokenScope(StrEnum):
+    """The rights of a management token beside its person's role. Spec: D168"""
+
+    READ = "read"
+    ADMIN = "admin"
+
+
+TOKEN_SCOPE_CHOICES = [
+    (TokenScope.READ.value, sentence("Read")),
+    (TokenScope.ADMIN.value, sentence("Read and change")),
+]

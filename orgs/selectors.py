@@ -15,6 +15,7 @@ from orgs.models import (
     AccessRequest,
     Invitation,
     KnownTool,
+    ManagementToken,
     Membership,
     Organization,
     ServerAccess,
@@ -59,6 +60,17 @@ def organization(org_id: uuid.UUID) -> Organization | None:
     return Organization.objects.filter(id=org_id).first()
 
 
+def management_tokens(user: User) -> QuerySet[ManagementToken]:
+    """The person's own, newest first. Expired ones stay listed for a while."""
+    rows = ManagementToken.objects.filter(membership__user=user).select_related("membership__organization")
+    return rows.order_by("-created_at", "id")
+
+
+def management_token(user: User, token_id: uuid.UUID) -> ManagementToken:
+    """Raises: NotFound, also for another person's."""
+    return required_row(management_tokens(user).filter(pk=token_id))
+
+
 def team_ids(membership: Membership) -> tuple[uuid.UUID, ...]:
     """Oldest team first: the order in which team credentials are tried. Spec: D67"""
     rows = TeamMembership.objects.filter(membership=membership).order_by("team__created_at", "team_id")
@@ -95,9 +107,14 @@ def allowlists(org_id: uuid.UUID) -> dict[tuple[str, str], frozenset[str]]:
     return {(vendor, role): frozenset(tools) for vendor, role, tools in rows}
 
 
-def members(organization: Organization, *, matching: str = "") -> QuerySet[Membership]:
-    """Earliest first. `matching`: each of its words must be in a name or the e-mail address. Spec: §4.4 · D43"""
+def members(organization: Organization, *, matching: str = "", named: str | None = None) -> QuerySet[Membership]:
+    """Earliest first. `matching`: each of its words must be in a name or the e-mail address. Spec: §4.4 · D43
+
+    `named`: those whose display name or e-mail address is this.
+    """
     rows = Membership.objects.select_related("user").filter(organization=organization)
+    if named is not None:
+        rows = rows.filter(Q(user__display_name=named) | Q(user__email__iexact=named))
     return rows.filter(_has_words(matching, *_NAMES)).order_by("joined_at", "id")
 
 
@@ -143,9 +160,11 @@ def pending_invitation(organization: Organization, invitation_id: uuid.UUID) -> 
     return required_row(pending_invitations(organization).select_related("created_by").filter(pk=invitation_id))
 
 
-def teams(organization: Organization, *, matching: str = "") -> QuerySet[Team]:
+def teams(organization: Organization, *, matching: str = "", named: str | None = None) -> QuerySet[Team]:
     """By name, each with `member_count`. `matching`: each of its words must be in the name. Spec: §4.7 · D60"""
     rows = Team.objects.filter(_has_words(matching, "name"), organization=organization)
+    if named is not None:
+        rows = rows.filter(name=named)
     return rows.annotate(member_count=Count("team_memberships")).order_by("name", "id")
 
 

@@ -87,6 +87,7 @@ else
 fi
 install_python "Python SDK 1" .venv-clients/python_sdk_1 tests/clients/python_sdk_1.lock
 install_python FastMCP .venv-clients/fastmcp tests/clients/fastmcp.lock
+install_python openapi-python-client .venv-clients/openapi_python_client tests/clients/openapi_python_client.lock
 if { command -v node && command -v npm; } >/dev/null 2>&1; then
     install_node everything tests/vendors
     install_node "Node clients" tests/clients

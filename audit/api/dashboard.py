@@ -13,7 +13,7 @@ from gateway.web.chosen_org import ChosenOrgView
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.operation import Operation, QueryParameter
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 from orgs.selectors import mean_tool_list_bytes
 
 _QUERY = (
@@ -30,7 +30,7 @@ _QUERY = (
 
 
 class _Dashboard(ChosenOrgView):
-    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.USAGE)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.USAGE, token=TokenScope.READ)}
 
     def figures(self, period: Period) -> object:
         raise NotImplementedError
@@ -45,7 +45,7 @@ class _Dashboard(ChosenOrgView):
 class UsageDashboard(_Dashboard):
     """GET /api/dashboard/usage. Spec: §4.11 · D88, D149, D150, D151"""
 
-    operations = {"GET": Operation("Calls by vendor, user, day and source", answer=UsageOut, query=_QUERY)}
+    operations = {"GET": Operation("Get usage by vendor, user, day and source", answer=UsageOut, query=_QUERY)}
 
     def figures(self, period: Period) -> object:
         return selectors.usage(self.organization.id, period)
@@ -63,9 +63,7 @@ class SavingsDashboard(_Dashboard):
 class VendorsDashboard(_Dashboard):
     """GET /api/dashboard/vendors. Spec: §4.11 · D89, D149, D151"""
 
-    operations = {
-        "GET": Operation("Vendors by number of calls, with their top tools", answer=VendorsUsageOut, query=_QUERY)
-    }
+    operations = {"GET": Operation("Get vendors by calls, with their top tools", answer=VendorsUsageOut, query=_QUERY)}
 
     def figures(self, period: Period) -> object:
         return {"vendors": selectors.vendors(self.organization.id, period)}

@@ -27,7 +27,7 @@ from gateway.web.fields import Name, Text, Timestamp, TrueOrFalse
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.operation import Operation
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 from orgs.services import log_destinations
 
 _PLATFORM_CHARACTERS = 100
@@ -119,8 +119,8 @@ class DestinationList(OrgView):
     """GET, POST /api/orgs/:orgId/log-shipping. Spec: §4.13 · D95"""
 
     gates = {
-        "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
-        "POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
+        "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, token=TokenScope.READ),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, token=TokenScope.ADMIN),
     }
     operations = {
         "GET": Operation("List log destinations by label", answer=DestinationOut, many=True, paged=True),
@@ -166,12 +166,12 @@ class DestinationDetail(_DestinationView):
 
     # Without a plan a destination can still be paused and deleted: its records leave the service.
     gates = {
-        "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
-        "PATCH": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING),
-        "DELETE": Gate(Role.ADMIN),
+        "GET": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, token=TokenScope.READ),
+        "PATCH": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, token=TokenScope.ADMIN),
+        "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN),
     }
     operations = {
-        "GET": Operation("One destination", answer=DestinationOut),
+        "GET": Operation("Get a destination", answer=DestinationOut),
         "PATCH": Operation("Change, pause or resume a destination", body=DestinationChange, answer=DestinationOut),
         "DELETE": Operation("Delete a destination", status=204),
     }
@@ -203,8 +203,15 @@ def _pauses(body: bytes) -> bool:
 class DestinationTest(_DestinationView):
     """POST /api/orgs/:orgId/log-shipping/:destinationId/test. Spec: D95"""
 
-    gates = {"POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, organization_limit=settings.VENDOR_REQUESTS)}
-    operations = {"POST": Operation("Send a test record and wait for the platform's response", answer=TrialOut)}
+    gates = {
+        "POST": Gate(
+            Role.ADMIN,
+            plan=PlanFunction.LOG_SHIPPING,
+            organization_limit=settings.VENDOR_REQUESTS,
+            token=TokenScope.ADMIN,
+        )
+    }
+    operations = {"POST": Operation("Send a test record and wait for the platform's answer", answer=TrialOut)}
 
     def post(self, request: Request, **path: str) -> Response:
         return self.answer(send_test(self.destination(), actor=self.actor.as_actor()))
@@ -213,10 +220,8 @@ class DestinationTest(_DestinationView):
 class DestinationReplay(_DestinationView):
     """POST /api/orgs/:orgId/log-shipping/:destinationId/replay"""
 
-    gates = {"POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING)}
-    operations = {
-        "POST": Operation("Deliver the records from a given time again", body=ReplayIn, answer=DestinationOut)
-    }
+    gates = {"POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, token=TokenScope.ADMIN)}
+    operations = {"POST": Operation("Deliver the records from a time on again", body=ReplayIn, answer=DestinationOut)}
 
     def post(self, request: Request, **path: str) -> Response:
         replayed = log_destinations.replay_destination(**self.subject, since=self.fields["since"])

@@ -25,7 +25,7 @@ from gateway.web.csv_export import CsvTable, csv_export
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.log_reads import log_read
 from gateway.web.operation import Operation, QueryParameter
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 from orgs.selectors import team, team_subjects
 
 _PERIOD_AND_PART = (
@@ -53,7 +53,7 @@ def _operations(summary: str, answer: type[BaseSerializer[Any]], *filters: Query
 
 
 class LogView(ChosenOrgView):
-    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOGS)}
+    gates = {"GET": Gate(Role.ADMIN, plan=PlanFunction.LOGS, token=TokenScope.READ)}
     log: ClassVar[LogModel]
     parsers: ClassVar[Parsers]
     columns: ClassVar[CsvColumns]

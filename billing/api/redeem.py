@@ -26,7 +26,7 @@ class RedeemCode(OrgView):
     gates = {"POST": Gate(Role.OWNER, limit=settings.REDEEM_CODE)}
     operations = {
         "POST": Operation(
-            "Redeem a code from before the single plan",
+            "Redeem a legacy code",
             body=CodeIn,
             status=None,
             refusals={409: "The plan of this code is already active.", 422: "This code is unknown."},

@@ -13,15 +13,15 @@ from gateway.catalog.registry import known_vendor
 from gateway.web.api_view import OrgView
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.operation import Operation
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 from proxy.control_plane.credential_holder import HolderFinder, of_organization, of_team
 
 
 class ConnectedVendors(OrgView):
     """GET /api/orgs/:orgId/credentials. Spec: §4.6"""
 
-    gates = {"GET": Gate(Role.MEMBER)}
-    operations = {"GET": Operation("List the vendors with credentials of the organization", texts=True)}
+    gates = {"GET": Gate(Role.MEMBER, token=TokenScope.READ)}
+    operations = {"GET": Operation("List connected vendors", texts=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
         # The scope that POST and DELETE of this path act on. Spec: D141
@@ -31,8 +31,8 @@ class ConnectedVendors(OrgView):
 class HolderVendors(OrgView):
     """GET …/credentials of a team or a service client. Spec: §4.6 · D66"""
 
-    gates = {"GET": Gate(Role.ADMIN)}
-    operations = {"GET": Operation("List the vendors with credentials of a team or a service client", texts=True)}
+    gates = {"GET": Gate(Role.ADMIN, token=TokenScope.READ)}
+    operations = {"GET": Operation("List vendors with own credentials of the team or service client", texts=True)}
     find_holder: HolderFinder = staticmethod(of_team)
 
     def get(self, request: Request, org_id: str, **path: str) -> Response:
@@ -50,8 +50,8 @@ class HolderCredential(OrgView):
 
     # Each POST asks the vendor. Section 8 limits only those of the organization's own credentials.
     gates = {
-        "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS),
-        "DELETE": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS, token=TokenScope.ADMIN),
+        "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN),
     }
     operations = {"POST": _STORE, "DELETE": _DELETE}
     find_holder: HolderFinder = staticmethod(of_team)
@@ -73,7 +73,9 @@ class OrganizationCredential(HolderCredential):
     """POST, DELETE /api/orgs/:orgId/credentials/:vendor. Spec: §4.6, §8 · D62-D64"""
 
     gates = {
-        "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE),
-        "DELETE": Gate(Role.ADMIN),
+        "POST": Gate(
+            Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE, token=TokenScope.ADMIN
+        ),
+        "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN),
     }
     find_holder: HolderFinder = staticmethod(of_organization)

@@ -23,8 +23,8 @@ from gateway.lib.rows import required_row
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Text, Timestamp
 from gateway.web.gate import Gate, PlanFunction
-from gateway.web.operation import Operation
-from orgs.roles import Role
+from gateway.web.operation import NAME, Operation
+from orgs.roles import Role, TokenScope
 from orgs.selectors import team
 from proxy.control_plane.connect_vendor import connect_vendor, replace_key
 
@@ -71,11 +71,13 @@ class KeyList(OrgView):
     """GET, POST /api/orgs/:orgId/credentials/:vendor/keys. Spec: §4.6, §8 · D64, D65"""
 
     gates = {
-        "GET": Gate(Role.ADMIN),
-        "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_KEY_CREATE),
+        "GET": Gate(Role.ADMIN, token=TokenScope.READ),
+        "POST": Gate(
+            Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_KEY_CREATE, token=TokenScope.ADMIN
+        ),
     }
     operations = {
-        "GET": Operation("List the named keys of a vendor", answer=KeyOut, many=True),
+        "GET": Operation("List named keys of a vendor", answer=KeyOut, many=True, query=[NAME]),
         "POST": Operation("Create a named key", body=KeyIn, answer=KeyOut, status=201, refusals={**_TAKEN, **REFUSED}),
     }
 
@@ -85,7 +87,8 @@ class KeyList(OrgView):
         # Keys of a vendor that left the catalog stay visible. Otherwise an unknown slug is 404.
         if not keys:
             known_vendor(vendor)
-        return self.answer(keys)
+        name = self.asked_name()
+        return self.answer([row for row in keys if name in {None, row.name}])
 
     def post(self, request: Request, org_id: str, vendor: str) -> Response:
         known = known_vendor(vendor)
@@ -107,9 +110,14 @@ class KeyDetail(OrgView):
     """POST, PUT, DELETE /api/orgs/:orgId/credentials/:vendor/keys/:keyId. Spec: §4.6 · D9, D65, D170"""
 
     gates = {
-        "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, organization_limit=settings.VENDOR_REQUESTS),
-        "PUT": Gate(Role.ADMIN),
-        "DELETE": Gate(Role.ADMIN),
+        "POST": Gate(
+            Role.ADMIN,
+            plan=PlanFunction.CREDENTIALS,
+            organization_limit=settings.VENDOR_REQUESTS,
+            token=TokenScope.ADMIN,
+        ),
+        "PUT": Gate(Role.ADMIN, token=TokenScope.ADMIN),
+        "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN),
     }
     operations = {
         "POST": Operation(

@@ -11,7 +11,8 @@ from rest_framework.response import Response
 from gateway.catalog import registry
 from gateway.web.api_view import ApiView
 from gateway.web.gate import Gate
-from gateway.web.operation import Operation
+from gateway.web.operation import NAME, Operation
+from orgs.roles import TokenScope
 
 
 class FieldOut(serializers.Serializer[Any]):
@@ -36,8 +37,9 @@ class VendorOut(serializers.Serializer[Any]):
 class VendorList(ApiView):
     """GET /api/vendors. Spec: D69"""
 
-    gates = {"GET": Gate()}
-    operations = {"GET": Operation("List the vendors that can be connected", answer=VendorOut, many=True)}
+    gates = {"GET": Gate(token=TokenScope.READ)}
+    operations = {"GET": Operation("List vendors that can be connected", answer=VendorOut, many=True, query=[NAME])}
 
     def get(self, request: Request) -> Response:
-        return self.answer(registry.load().all())
+        name, vendors = self.asked_name(), registry.load().all()
+        return self.answer([each for each in vendors if name in {None, each.name, each.slug}])

@@ -17,7 +17,7 @@ MASK = "[hidden]"
 _MAX_DEPTH = 6  # deeper values are masked whole
 # The first group stays in the line: it says what was hidden.
 _SECRET_SHAPES = (
-    re.compile(r"()\bcak_[0-9A-Za-z]{6,}_[0-9A-Za-z]+"),
+    re.compile(r"()\b(?:cak|gwt)_[0-9A-Za-z]{6,}_[0-9A-Za-z]+"),
     re.compile(r"()\b(?:sk|rk)_(?:live|test)_[0-9A-Za-z]+"),
     re.compile(r"()\bwhsec_[0-9A-Za-z+/=]+"),
     re.compile(r"()\bhv[bsr]\.[0-9A-Za-z_-]{8,}"),

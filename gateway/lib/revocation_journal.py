@@ -37,6 +37,7 @@ class EndKind(StrEnum):
     CLIENT_SECRET = "client_secret"  # noqa: S105 - of the service client `id`
     CREDENTIAL = "credential"
     INVITATION = "invitation"
+    MANAGEMENT_TOKEN = "management_token"  # noqa: S105
     MAIL_DOMAIN = "mail_domain"
     MEMBERSHIP = "membership"  # of the person `id` in `org`
     ORGANIZATION = "organization"

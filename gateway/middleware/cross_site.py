@@ -6,6 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from gateway.lib import error_responses
+from gateway.lib.management_token_format import presented
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Endpoints for other origins; none of them reads the session.
@@ -22,13 +23,22 @@ class CrossSiteMiddleware:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.method not in _SAFE and not request.path_info.startswith(_OPEN_PREFIXES) and _foreign(request):
+        if request.method not in _SAFE and not _is_open(request) and _foreign(request):
             return error_responses.response(
                 request, 403, code="cross_site", message="This request came from another site."
             )
         if _stands_in_for_form_token(request):
             request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]
         return self._get_response(request)
+
+
+def _is_open(request: HttpRequest) -> bool:
+    return request.path_info.startswith(_OPEN_PREFIXES) or _is_with_management_token(request)
+
+
+def _is_with_management_token(request: HttpRequest) -> bool:
+    """Such a request to /api is authenticated by its token alone, and never by a session."""
+    return request.path_info.startswith("/api/") and presented(request.headers.get("Authorization")) is not None
 
 
 def _stands_in_for_form_token(request: HttpRequest) -> bool:

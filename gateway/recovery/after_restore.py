@@ -31,6 +31,7 @@ from oauth_ext.services.deactivation import deactivate_person
 from orgs.locking import lock_organization
 from orgs.models import Organization, User
 from orgs.services import ends_again as people
+from orgs.services import management_tokens
 from orgs.services.members import end_membership_again
 from orgs.services.organizations import delete_organization_again
 
@@ -74,7 +75,7 @@ def end_again(written: Iterable[WrittenEnd], *, restored_to: datetime) -> Restor
 
 
 def end_everything(*, restored_to: datetime) -> RestoreReport:
-    """Without a journal: end all sessions, tokens, agent keys, invitations and claims on mail domains of before."""
+    """Without a journal: end all sessions, tokens, keys, invitations and claims on mail domains of before."""
     report = RestoreReport()
     report.ended[EndKind.SESSION] += people.end_sessions_of_before(restored_to)
     tokens.end_authorization_requests(restored_to)
@@ -176,6 +177,9 @@ def _all_ended_in_organization(organization: Organization, restored_to: datetime
     counts[EndKind.INVITATION] = people.revoke_all_invitations(
         actor=ACTOR, organization=organization, restored_to=restored_to
     )
+    counts[EndKind.MANAGEMENT_TOKEN] = management_tokens.end_tokens_of_before(
+        organization=organization, restored_to=restored_to
+    )
     counts[EndKind.MAIL_DOMAIN] = people.release_all_domains(
         actor=ACTOR, organization=organization, restored_to=restored_to
     )
@@ -196,6 +200,8 @@ def _ended(end: End, ended_at: datetime) -> bool:
             return tokens.end_secret_again(actor=ACTOR, client_id=key, until=end.until, successor_at=successor_at)
         case EndKind.SERVICE_CLIENT:
             return tokens.delete_client_again(actor=ACTOR, client_id=key)
+        case EndKind.MANAGEMENT_TOKEN:
+            return management_tokens.end_token_again(actor=ACTOR, token_id=key)
         case EndKind.MEMBERSHIP:
             return end_membership_again(actor=ACTOR, org_id=uuid.UUID(end.org), user_id=key, ended_at=ended_at)
         case EndKind.CREDENTIAL:

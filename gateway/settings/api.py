@@ -1,11 +1,14 @@
-"""The management API: JSON only, session authentication only, one error shape, one OpenAPI document."""
+"""The management API: JSON only, sessions and management tokens, one error shape, one OpenAPI document."""
 
 from gateway.settings.security import SESSION_COOKIE_NAME
 
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["gateway.web.api_json.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["gateway.web.api_json.StrictJSONParser"],
-    "DEFAULT_AUTHENTICATION_CLASSES": ["gateway.web.session_authentication.SessionOnly"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "gateway.web.token_authentication.ManagementTokenOnly",
+        "gateway.web.session_authentication.SessionOnly",
+    ],
     # gateway.web.gate does authorization and rate limiting.
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_THROTTLE_CLASSES": [],
@@ -21,7 +24,8 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "DESCRIPTION": (
-        "Organizations, people, access and credentials. Sign in as a person; the session cookie is the authority."
+        "Organizations, people, access and credentials. Send a management token, or the session cookie of a"
+        " signed-in person."
         " Errors share one body: `error` is a stable code, `message` a sentence, `requestId` what to tell support."
     ),
     "SERVE_INCLUDE_SCHEMA": False,
@@ -30,7 +34,14 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": ["gateway.web.openapi.tidy"],
     "COMPONENT_SPLIT_PATCH": False,
     "APPEND_COMPONENTS": {
-        "securitySchemes": {"session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE_NAME}}
+        "securitySchemes": {
+            "session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE_NAME},
+            "managementToken": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A token from your profile, `gwt_…`. It opens one organization with your role.",
+            },
+        }
     },
     # Members of response serializers are required unless they say otherwise.
     "COMPONENT_NO_READ_ONLY_REQUIRED": False,

@@ -79,6 +79,8 @@ CONNECTIONS_PER_ADDRESS = max(1, CONNECTIONS_PER_PROCESS // 2)
 ACCESS_TOKEN_LIFETIME_S = 3600
 SERVICE_CLIENT_DEFAULT_DAYS = 90  # D70
 SERVICE_CLIENT_MAX_DAYS = 365
+MANAGEMENT_TOKEN_DEFAULT_DAYS = 90  # D168
+MANAGEMENT_TOKEN_MAX_DAYS = 365
 ORGANIZATIONS_PER_PERSON = 20  # D36
 
 # Rows per organization (D161). Members and invitations are bounded here too; they hold no vendor secret, so their
@@ -86,6 +88,7 @@ ORGANIZATIONS_PER_PERSON = 20  # D36
 SERVICE_CLIENTS_PER_ORGANIZATION = env.integer("SERVICE_CLIENTS_PER_ORGANIZATION", 200, low=1, high=100_000)
 TEAMS_PER_ORGANIZATION = env.integer("TEAMS_PER_ORGANIZATION", 200, low=1, high=100_000)
 NAMED_KEYS_PER_VENDOR = env.integer("NAMED_KEYS_PER_VENDOR", 100, low=1, high=100_000)
+MANAGEMENT_TOKENS_PER_MEMBER = env.integer("MANAGEMENT_TOKENS_PER_MEMBER", 50, low=1, high=10_000)
 MEMBERS_PER_ORGANIZATION = env.integer("MEMBERS_PER_ORGANIZATION", 10_000, low=1, high=1_000_000)
 INVITATIONS_PER_ORGANIZATION = env.integer("INVITATIONS_PER_ORGANIZATION", 500, low=1, high=100_000)
 
@@ -157,6 +160,7 @@ ACCESS_REQUEST_CREATE = Rule("access-request-create", limit=30, window_s=3600)
 CREDENTIAL_STORE = Rule("credential-store", limit=10, window_s=60)
 CREDENTIAL_KEY_CREATE = Rule("credential-key-create", limit=10, window_s=60)
 AGENT_KEY_MINT = Rule("agent-key-mint", limit=10, window_s=3600)
+MANAGEMENT_TOKEN_CREATE = Rule("management-token-create", limit=10, window_s=3600)
 CLIENT_SECRET_ROTATION = Rule("client-secret-rotation", limit=10, window_s=3600)
 INVITATION_DEFAULT_DAYS = 7  # D48
 INVITATION_MAX_DAYS = 30

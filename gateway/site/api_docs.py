@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from gateway.lib.errors import MethodNotAllowed
 from gateway.site.help_pages import in_frame
 
-# The heading of each group, by tag: the Django app of its routes.
+# The heading of each group, by tag.
 _GROUPS = {
-    "orgs": "Organizations, people and teams",
-    "proxy": "Vendors and tools",
+    "organizations": "Organizations, people and teams",
+    "vendors": "Vendors and tools",
     "credentials": "Credentials",
-    "oauth_ext": "Agents, apps and devices",
-    "audit": "Logs and usage",
-    "billing": "Plan",
+    "agents": "Agents, apps and devices",
+    "logs": "Logs and usage",
+    "plan": "Plan",
 }
 _METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -54,6 +55,25 @@ def page(request: HttpRequest) -> HttpResponse:
     ]
     context = {"page_title": gettext("Management API"), "groups": groups, "info": document()["info"]}
     return in_frame(request, "site/api.html", context)
+
+
+@require_safe
+def try_page(request: HttpRequest, operation: str) -> HttpResponse:
+    """GET /docs/api/<operation>/try: a form that sends one request of the reader's own. Raises: Http404."""
+    made = document()
+    found = next((each for each in _operations(made) if each["id"] == operation), None)
+    if found is None:
+        raise Http404
+    raw = made["paths"][found["path"]][found["method"].lower()]
+    example = raw.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
+    context = {
+        "page_title": gettext("Try it"),
+        "operation": found,
+        "parameters": [each for each in raw.get("parameters", []) if each["in"] in {"path", "query"}],
+        "example": None if example is None else json.dumps(example, indent=2),
+        "takes_token": len(raw["security"]) > 1,
+    }
+    return in_frame(request, "site/api_try.html", context)
 
 
 def _operations(made: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

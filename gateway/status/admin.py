@@ -102,6 +102,13 @@ class IncidentAdmin(ReadOnlyAdmin):
     list_filter = ("kind", "severity")
     search_fields = ("title", "updates__text", "=id")
 
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("status.view_incident")
+
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        # Incidents are public: staff who post them see them here too.
+        return request.user.has_perm("status.view_incident")
+
     def get_urls(self) -> list[Any]:
         wrap = self.admin_site.admin_view
         return [

@@ -12,7 +12,7 @@ from gateway.support.organization import Shown
 from gateway.support.page import SupportPage
 from oauth_ext.models import TokenFamily
 from orgs.models import Removal, User
-from orgs.selectors import memberships
+from orgs.selectors import management_tokens, memberships
 from orgs.services.browser_sessions import sessions_in_force
 
 
@@ -30,6 +30,7 @@ class PersonPage(SupportPage):
             "sessions": sessions_in_force(person),
             "identities": list(person.identities.defer("refresh_sealed").order_by("created_at")),
             "apps": Shown.of(families.select_related("client", "organization").order_by("-last_used_at", "id")),
+            "tokens": list(management_tokens(person)),
             "removals": list(
                 Removal.objects.filter(user=person).select_related("organization").order_by("-removed_at")[:20]
             ),

@@ -26,12 +26,13 @@ from oauth_ext.services.deactivation import deactivate_person, reactivate_person
 from oauth_ext.services.registration import delete_registered_client
 from oauth_ext.services.service_clients import delete_service_client
 from oauth_ext.services.token_families import revoke_family_as_staff
-from orgs.models import Invitation, MailDomain, Membership, Organization, ServerAccess, User
+from orgs.models import Invitation, MailDomain, ManagementToken, Membership, Organization, ServerAccess, User
 from orgs.pages.members import removal_impact_of
 from orgs.selectors import member, pending_invitation
 from orgs.services.browser_sessions import end_sessions_as_staff, sessions_in_force
 from orgs.services.invitations import revoke_invitation
 from orgs.services.mail_domains import confirm_domain, release_domain
+from orgs.services.management_tokens import end_token
 from orgs.services.members import remove_member
 from orgs.services.server_access import remove_member_vendor, remove_team_vendor
 
@@ -104,6 +105,19 @@ def _key_end(row: AgentKey) -> Iterator[str]:
 
 def _end_key(actor: Actor, row: AgentKey) -> None:
     end_agent_key(actor=actor, key=row)
+
+
+def _token(organization: Organization, thing: str) -> ManagementToken:
+    rows = ManagementToken.objects.select_related("membership__user")
+    return required_row(rows.filter(membership__organization=organization, pk=known_id(thing)))
+
+
+def _token_end(row: ManagementToken) -> Iterator[str]:
+    yield f"Scripts with the management token {row.name} of {row.membership.user.name} are refused at once."
+
+
+def _end_token(actor: Actor, row: ManagementToken) -> None:
+    end_token(actor=actor, token_id=row.pk)
 
 
 def _agent(organization: Organization, thing: str) -> Client:
@@ -285,6 +299,7 @@ ORGANIZATION_ACTIONS: dict[str, Action] = {
     "remove-member": Action("Remove member", _member, lambda row: row.user.as_target(), _removal, _remove),
     "revoke-invitation": Action("Revoke invitation", _invitation, _as_target, _open_link, _revoke_link),
     "revoke-key": Action("Revoke agent key", _key, _key_target, _key_end, _end_key),
+    "revoke-token": Action("Revoke management token", _token, _as_target, _token_end, _end_token),
     "delete-agent": Action("Delete agent", _agent, _as_target, _agent_end, _delete_agent),
     "revoke-access": Action("Revoke server access", _access, _access_target, _access_end, _revoke_access),
     "revoke-app": Action("Revoke app", _family, _key_target, _family_end, _end_family),

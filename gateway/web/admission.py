@@ -25,9 +25,11 @@ class PassedGate:
     admission: Admission
 
 
-def pass_gate(request: HttpRequest, user: User, gate: Gate, org_id: str | None) -> PassedGate:
+def pass_gate(
+    request: HttpRequest, user: User, gate: Gate, org_id: str | None, *, among: Sequence[Membership] | None = None
+) -> PassedGate:
     """Raises: NotFound, Forbidden, RateLimited, SubscriptionRequired, in this order. Spec: D4-D6, D22"""
-    membership = pass_role(request, user, gate, org_id)
+    membership = pass_role(request, user, gate, org_id, among=among)
     return PassedGate(membership, pass_limit_and_plan(request, gate, membership))
 
 

@@ -59,7 +59,7 @@ def render_error(request: HttpRequest, refusal: DomainError) -> tuple[dict[str, 
     elif isinstance(refusal, Unavailable):
         headers["Retry-After"] = str(RETRY_AFTER_S)
     elif isinstance(refusal, Unauthenticated):
-        headers["WWW-Authenticate"] = 'Session realm="gateway"'
+        headers["WWW-Authenticate"] = refusal.challenge
     return body, headers
 
 

@@ -46,7 +46,8 @@ def paginate(request: HttpRequest, *lists: QuerySet[Any]) -> Page:
     if len(found) <= limit:
         return Page([row for _, row in shown], {})
     at, last = shown[-1]
-    query = urlencode({"limit": str(limit), "cursor": _cursor(request, at, _position_of(lists[at], last))})
+    kept = {"name": request.GET["name"]} if "name" in request.GET else {}
+    query = urlencode({**kept, "limit": str(limit), "cursor": _cursor(request, at, _position_of(lists[at], last))})
     link = f'<{settings.BASE_URL}{request.path}?{query}>; rel="next"'
     return Page([row for _, row in shown], {"Link": link})
 

@@ -13,27 +13,34 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest, UnreadablePostError
+from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from gateway.coordination.store import Admission
 from gateway.lib.declared_length import declared_length
-from gateway.lib.errors import MethodNotAllowed
+from gateway.lib.errors import Invalid, MethodNotAllowed
+from gateway.lib.sentences import sentence
 from gateway.web import idempotency, rate
 from gateway.web.admission import pass_gate
 from gateway.web.api_json import BodyTooLarge, InvalidJSON, UnsupportedBody
 from gateway.web.api_paging import paginate
 from gateway.web.gate import Gate
-from gateway.web.operation import Operation
+from gateway.web.operation import NAME, Operation
 from gateway.web.session_authentication import Unauthenticated
-from orgs.models import Membership, Organization, User
+from gateway.web.token_authentication import ScopeTooLow, SessionNeeded, forget_token
+from orgs.models import ManagementToken, Membership, Organization, User
+from orgs.roles import TokenScope
 
 _SAFE = frozenset({"GET", "HEAD"})
 
 
 class ApiView(APIView):
-    """A view for any signed-in person. `gates` and `operations` name the same methods; other methods get 405."""
+    """A view for any signed-in person, and for management tokens where a gate lets them in.
+
+    `gates` and `operations` name the same methods; other methods get 405.
+    """
 
     gates: ClassVar[Mapping[str, Gate]] = {}
     operations: ClassVar[Mapping[str, Operation]] = {}
@@ -59,12 +66,38 @@ class ApiView(APIView):
         if gate is None:
             rate.count(http, settings.BACKSTOP)
             raise MethodNotAllowed(", ".join(self.allowed_methods))
-        passed = pass_gate(http, request.user, gate, self.organization_id(http, request.user, kwargs))
+        token = self.token
+        if token is not None:
+            self._require_scope(http, gate, token)
+        # A token opens its own organization: for any other one the answer is that of an unknown id.
+        among = None if token is None else [token.membership]
+        passed = pass_gate(http, request.user, gate, self.organization_id(http, request.user, kwargs), among=among)
         self._membership, self._admission = passed.membership, passed.admission
         _check_media_type(http)
         if http.method == "POST" and self.operations["POST"].creates and idempotency.HEADER in http.headers:
             # DRF looks the handler up by name after `initial`, so the wrapper shadows it on the instance.
             self.__dict__["post"] = partial(self._idempotent, self.post)  # type: ignore[attr-defined]
+
+    @property
+    def token(self) -> ManagementToken | None:
+        """The management token of the request; None with a session."""
+        found = self.request.auth
+        return found if isinstance(found, ManagementToken) else None
+
+    def _require_scope(self, http: HttpRequest, gate: Gate, token: ManagementToken) -> None:
+        """Raises: SessionNeeded, ScopeTooLow. Such requests count too."""
+        if gate.token is None:
+            rate.count(http, settings.BACKSTOP)
+            raise SessionNeeded
+        if not token.may_change and (gate.token is not TokenScope.READ or http.method not in _SAFE):
+            rate.count(http, settings.BACKSTOP)
+            raise ScopeTooLow
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        finally:
+            forget_token()
 
     def gate_of(self, http: HttpRequest) -> Gate | None:
         """None: the method is not allowed. The body has been taken and not been checked."""
@@ -111,6 +144,15 @@ class ApiView(APIView):
         if operation.answer is None:
             return Response(status=operation.status)
         return Response(operation.answer(result, many=operation.many).data, status=operation.status)
+
+    def asked_name(self) -> str | None:
+        """The `name` of the query string. Raises: Invalid where there are several."""
+        names = self.request._request.GET.getlist(NAME.name)
+        if len(names) > 1:
+            raise Invalid(sentence("Send one name."))
+        if names and "\0" in names[0]:
+            raise Invalid(sentence("Send one name."))  # PostgreSQL has no such text
+        return names[0] if names else None
 
     def answer_page(self, *lists: QuerySet[Any], as_body: Callable[[Any], Any] | None = None) -> Response:
         """The page of `lists` that the caller asks for, all rows by default. Raises: Invalid."""

@@ -31,6 +31,8 @@ class ChosenOrgView(OrgView):
     def organization_id(self, http: HttpRequest, user: User, path: Mapping[str, Any]) -> str:
         named = _named_in_body(http) if self.takes_body(http.method or "") else _named_in_query(http)
         if named is None:
+            if self.token is not None:
+                return str(self.token.membership.organization_id)
             # Without an organization, `_NO_ORGANIZATION` gives the same 404 as an unknown, foreign or malformed id.
             primary = memberships(user).first()
             return _NO_ORGANIZATION if primary is None else str(primary.organization_id)

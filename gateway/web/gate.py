@@ -9,7 +9,7 @@ from django.utils.translation import gettext_noop
 
 from billing.entitlements import Entitlement
 from gateway.coordination.rules import Rule
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 
 
 class PlanFunction(StrEnum):
@@ -40,3 +40,5 @@ class Gate:
     # Counts all members of the organization together, besides `limit`.
     organization_limit: Rule | None = None
     entitlement: Entitlement | None = None
+    # The least scope of a management token for it. None, the default: it needs a browser session. docs/decisions/0099
+    token: TokenScope | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
@@ -13,8 +13,11 @@ from rest_framework import serializers
 from gateway.web import api_paging, idempotency
 from gateway.web.chosen_org import MEMBER, ChosenOrgView
 from gateway.web.gate import Gate
+from gateway.web.openapi_examples import VENDOR_FIELDS, example_of
+from gateway.web.openapi_names import TAGS, operation_name, schema_name
 from gateway.web.operation import Operation
 
+_SCHEMA = "#/components/schemas/"
 Endpoint = tuple[str, str, str, Callable[..., Any]]
 
 
@@ -33,10 +36,10 @@ class ErrorBody(serializers.Serializer[Any]):
 
 _REFUSALS = {
     400: "A field or query parameter is missing, of the wrong type or malformed, or the body is not strict JSON.",
-    401: "No session.",
+    401: "No session and no valid management token.",
     409: "It already exists, or the first request with this Idempotency-Key is unfinished or its response not kept.",
     402: "The organization's plan does not cover this now.",
-    403: "The role is too low, or the request came from another site.",
+    403: "The role or the token's scope is too low, or the request came from another site.",
     404: "Not found, or it belongs to another organization.",
     413: "The body is too large.",
     415: "The body is not application/json.",
@@ -52,17 +55,15 @@ class GateSchema(AutoSchema):
         return view.gates[self.method], view.operations[self.method]
 
     def get_operation_id(self) -> str:
-        """For example `get_orgs_members`: method and literal path parts, plus `_one` where the path ends in an id."""
-        parts = [part for part in self.path.removeprefix("/api/").split("/") if not part.startswith("{")]
-        words = re.sub(r"[^0-9A-Za-z]+", "_", "_".join(parts))
-        return f"{self.method.lower()}_{words}{'_one' if self.path.endswith('}') else ''}"
+        return operation_name(self.method, self.path)
 
     def get_summary(self) -> str:
         return self._data()[1].summary
 
     def get_description(self) -> str:  # type: ignore[override]
         gate, _ = self._data()
-        demands = [f"Role: {gate.role.value} or more." if gate.role else "Any signed-in person."]
+        demands = [f"Requires the role {gate.role.value}." if gate.role else "Any signed-in person."]
+        demands.append(f"Management tokens need the scope {gate.token.value}." if gate.token else "Session only.")
         if gate.plan:
             demands.append("Needs an active plan.")
         if gate.entitlement:
@@ -110,10 +111,13 @@ class GateSchema(AutoSchema):
         return [OpenApiParameter(idempotency.HEADER, schema, OpenApiParameter.HEADER, description=text)]
 
     def get_tags(self) -> list[str]:
-        return [type(self.view).__module__.partition(".")[0]]
+        app = type(self.view).__module__.partition(".")[0]
+        return [TAGS.get(app, app)]
 
     def get_auth(self) -> list[dict[str, list[str]]]:
-        return [{"session": []}]
+        gate, _ = self._data()
+        schemes = ["session", "managementToken"] if gate.token else ["session"]
+        return [{scheme: []} for scheme in schemes]
 
     def get_request_serializer(self) -> Any:
         body = self._data()[1].body
@@ -135,7 +139,7 @@ class GateSchema(AutoSchema):
             statuses |= {400}
         if operation.creates:
             statuses |= {400, 409, 422}
-        if self.method != "GET" or gate.role:
+        if self.method != "GET" or gate.role or gate.token is None:
             statuses |= {403}
         if gate.role:
             statuses |= {404}
@@ -153,10 +157,37 @@ def only_api(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
 
 
 def tidy(result: dict[str, Any], generator: object, request: object, public: bool) -> dict[str, Any]:
-    """Remove internal marks from the document: `Spec:` citations and drf-spectacular's own extensions."""
-    for component in result.get("components", {}).get("schemas", {}).values():
+    """Give schemas a customer's names and bodies examples; remove citations and the library's own extensions."""
+    schemas = result.get("components", {}).get("schemas", {})
+    for component in schemas.values():
         _tidy(component)
-    return result
+    names = {name: schema_name(name) for name in schemas}
+    renamed: dict[str, Any] = _renamed(result, {f"{_SCHEMA}{old}": f"{_SCHEMA}{new}" for old, new in names.items()})
+    parts = zip(names.values(), renamed["components"]["schemas"].values(), strict=True)
+    renamed["components"]["schemas"] = dict(sorted(parts))
+    _add_examples(renamed)
+    return renamed
+
+
+def _renamed(value: Any, references: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: references.get(part, part) if name == "$ref" else _renamed(part, references)
+            for name, part in value.items()
+        }
+    return [_renamed(part, references) for part in value] if isinstance(value, list) else value
+
+
+def _add_examples(result: dict[str, Any]) -> None:
+    """Of each body that is JSON."""
+    for item in result["paths"].values():
+        for operation in item.values():
+            content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if content is None:
+                continue
+            name = content["schema"].get("$ref", "").removeprefix(_SCHEMA)
+            schema = result["components"]["schemas"].get(name)
+            content["example"] = VENDOR_FIELDS if schema is None else example_of(name, schema)
 
 
 def _tidy(schema: dict[str, Any]) -> None:

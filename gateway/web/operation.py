@@ -19,6 +19,10 @@ class QueryParameter:
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
 
 
+# For lists of things with names.
+NAME = QueryParameter("name", "Only those of exactly this name, for finding the id of what exists.")
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One method: `body` validates the request, `answer` renders the result; None for neither."""

@@ -38,6 +38,7 @@ _DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     ),
     "people#remove-someone": ("orgs:leave", "orgs:member-remove", "orgs:organization-delete"),
     "people#your-own-sign-ins": ("profile", "end-sessions"),
+    "automate": ("api-try", "token-new", "token-revoke"),
     "people#e-mail": ("mail-choices",),
     "people#mail-domain": ("orgs:join", "orgs:mail-domain"),
     "vendors": ("proxy_pages:vendor", "proxy_pages:vendors"),

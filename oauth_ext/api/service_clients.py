@@ -14,12 +14,12 @@ from audit.query_values import moment_of
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Text, Timestamp, WholeNumber
 from gateway.web.gate import Gate
-from gateway.web.operation import Operation
+from gateway.web.operation import NAME, Operation
 from oauth_ext import selectors
 from oauth_ext.models.client import ToolMode
 from oauth_ext.services import agent_keys, service_clients
 from oauth_ext.services.service_client_changes import ServiceClientChanges, change_service_client
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 
 
 class CreatedOut(serializers.Serializer[Any]):
@@ -113,9 +113,11 @@ class AgentKeyOut(serializers.Serializer[Any]):
 class ServiceClientList(OrgView):
     """GET, POST /api/orgs/:orgId/service-clients. Spec: §4.8 · D70, D71"""
 
-    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN)}
+    gates = {"GET": Gate(Role.ADMIN, token=TokenScope.READ), "POST": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {
-        "GET": Operation("List service clients, newest first", answer=ServiceClientOut, many=True, paged=True),
+        "GET": Operation(
+            "List service clients, newest first", answer=ServiceClientOut, many=True, paged=True, query=[NAME]
+        ),
         "POST": Operation(
             "Create a service client",
             body=ServiceClientIn,
@@ -127,7 +129,7 @@ class ServiceClientList(OrgView):
     }
 
     def get(self, request: Request, org_id: str) -> Response:
-        return self.answer_page(selectors.service_clients(self.organization))
+        return self.answer_page(selectors.service_clients(self.organization, named=self.asked_name()))
 
     def post(self, request: Request, org_id: str) -> Response:
         return self.answer(
@@ -138,7 +140,7 @@ class ServiceClientList(OrgView):
 class ServiceClientDetail(OrgView):
     """PATCH, DELETE /api/orgs/:orgId/service-clients/:clientId. Spec: §4.8 · D9, D74"""
 
-    gates = {"PATCH": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    gates = {"PATCH": Gate(Role.ADMIN, token=TokenScope.ADMIN), "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {
         "PATCH": Operation(
             "Change the name, the expiry or the responsible member", body=ServiceClientChange, answer=ServiceClientOut
@@ -162,7 +164,7 @@ class ClientSecretView(OrgView):
     """POST /api/orgs/:orgId/service-clients/:clientId/rotate-secret. Spec: D72, D171"""
 
     # It stays allowed when the plan has lapsed: a secret may be known to others.
-    gates = {"POST": Gate(Role.ADMIN, limit=settings.CLIENT_SECRET_ROTATION)}
+    gates = {"POST": Gate(Role.ADMIN, limit=settings.CLIENT_SECRET_ROTATION, token=TokenScope.ADMIN)}
     operations = {
         "POST": Operation("Rotate the client secret", body=RotationIn, answer=RotatedOut, status=201, shows_secret=True)
     }
@@ -176,9 +178,9 @@ class AgentKeyView(OrgView):
     """POST, DELETE /api/orgs/:orgId/service-clients/:clientId/agent-key. Spec: §4.8, §8 · D72-D74"""
 
     gates = {
-        "POST": Gate(Role.ADMIN, limit=settings.AGENT_KEY_MINT, entitlement="serviceClients"),
+        "POST": Gate(Role.ADMIN, limit=settings.AGENT_KEY_MINT, entitlement="serviceClients", token=TokenScope.ADMIN),
         # Revoking stays allowed when the plan has lapsed.
-        "DELETE": Gate(Role.ADMIN),
+        "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN),
     }
     operations = {
         "POST": Operation(

@@ -17,7 +17,7 @@ from gateway.web.gate import Gate
 from gateway.web.operation import Operation
 from oauth_ext import selectors
 from oauth_ext.services import service_client_allowlists as services
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 
 
 class ClientAllowlistOut(serializers.Serializer[Any]):
@@ -55,7 +55,7 @@ class ToolModeBody(serializers.Serializer[Any]):
 class ClientToolAccess(OrgView):
     """GET, PUT /api/orgs/:orgId/service-clients/:clientId/tool-access. Spec: D75, D165"""
 
-    gates = {"GET": Gate(Role.ADMIN), "PUT": Gate(Role.OWNER)}
+    gates = {"GET": Gate(Role.ADMIN, token=TokenScope.READ), "PUT": Gate(Role.OWNER, token=TokenScope.ADMIN)}
     operations = {
         "GET": Operation("List the allowed tools of a service client, by vendor", answer=ClientAllowlistOut, many=True),
         "PUT": Operation(
@@ -77,7 +77,11 @@ class ClientToolAccess(OrgView):
 class ClientVendorToolAccess(OrgView):
     """GET, PUT, DELETE /api/orgs/:orgId/service-clients/:clientId/tool-access/:vendor. Spec: D9, D75, D76, D165"""
 
-    gates = {"GET": Gate(Role.ADMIN), "PUT": Gate(Role.OWNER), "DELETE": Gate(Role.OWNER)}
+    gates = {
+        "GET": Gate(Role.ADMIN, token=TokenScope.READ),
+        "PUT": Gate(Role.OWNER, token=TokenScope.ADMIN),
+        "DELETE": Gate(Role.OWNER, token=TokenScope.ADMIN),
+    }
     operations = {
         "GET": Operation(
             "Read the allowed tools for a vendor; without a list, every tool is allowed",

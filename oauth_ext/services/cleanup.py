@@ -26,10 +26,13 @@ from oauth_ext.models import (
     UserCodeMiss,
 )
 from oauth_ext.services.client_cleanup import remove_idle_clients
+from orgs.models import ManagementToken
 
 BATCH_ROWS = 500  # rows locked by one transaction
 # How long a replay of a redeemed code still ends its family, and a late poll still gets `expired_token`.
 KEPT_AFTERWARDS = timedelta(days=1)
+# How long an expired management token stays on its person's list.
+TOKENS_KEPT = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ def remove_expired_rows(*, now: datetime) -> CleanupCounts:
     misses_since = now - timedelta(seconds=settings.USER_CODE_MISSES_WINDOW_S)
     _delete_in_batches(UserCodeMiss.objects.filter(missed_at__lte=misses_since))
     _delete_in_batches(AgentKey.objects.filter(ends_at__lte=now))
+    _delete_in_batches(ManagementToken.objects.filter(expires_at__lte=now - TOKENS_KEPT))
     rotated = Client.objects.filter(previous_secret_ends_at__lte=now)
     rotated.update(previous_secret="", previous_secret_ends_at=None)
     return CleanupCounts(

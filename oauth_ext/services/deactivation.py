@@ -21,6 +21,7 @@ from oauth_ext.services.agent_keys import end_agent_key
 from orgs import selectors
 from orgs.locking import lock_organization
 from orgs.models import Identity, Membership, Organization, User
+from orgs.services.management_tokens import end_tokens_of_person
 
 log = structlog.get_logger(__name__)
 
@@ -75,6 +76,7 @@ def deactivate_person(*, actor: Actor, user_id: uuid.UUID, ends_agent_keys: bool
     ended_keys = keys if ends_agent_keys else []
     for key in ended_keys:
         end_agent_key(actor=actor, key=key)
+    end_tokens_of_person(person)
     families = _end_tokens(person)
     rows = list(Membership.objects.filter(user=person).select_related("organization").order_by("organization_id"))
     for row in rows:

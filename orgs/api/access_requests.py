@@ -18,7 +18,7 @@ from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.models import AccessRequest
 from orgs.models.access_request import REASON_MAX_CHARACTERS
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 from orgs.services import access_requests
 
 _DECIDED = {409: "The request was already decided."}
@@ -63,7 +63,10 @@ class DeclineIn(serializers.Serializer[Any]):
 class AccessRequestList(OrgView):
     """GET, POST /api/orgs/:orgId/access-requests"""
 
-    gates = {"GET": Gate(Role.MEMBER), "POST": Gate(Role.MEMBER, limit=settings.ACCESS_REQUEST_CREATE)}
+    gates = {
+        "GET": Gate(Role.MEMBER, token=TokenScope.READ),
+        "POST": Gate(Role.MEMBER, limit=settings.ACCESS_REQUEST_CREATE, token=TokenScope.ADMIN),
+    }
     operations = {
         "GET": Operation(
             "List access requests, waiting ones first: all for admins, their own for members",
@@ -102,7 +105,7 @@ class AccessRequestList(OrgView):
 class AccessRequestDetail(OrgView):
     """DELETE /api/orgs/:orgId/access-requests/:id"""
 
-    gates = {"DELETE": Gate(Role.MEMBER)}
+    gates = {"DELETE": Gate(Role.MEMBER, token=TokenScope.ADMIN)}
     operations = {"DELETE": Operation("Withdraw your own request", status=204, refusals=_DECIDED)}
 
     def delete(self, request: Request, org_id: str, request_id: str) -> Response:
@@ -114,7 +117,7 @@ class AccessRequestDetail(OrgView):
 class AccessRequestApproval(OrgView):
     """POST /api/orgs/:orgId/access-requests/:id/approve"""
 
-    gates = {"POST": Gate(Role.ADMIN)}
+    gates = {"POST": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {
         "POST": Operation("Give the requested access", body=ApprovalIn, answer=AccessRequestOut, refusals=_DECIDED)
     }
@@ -132,7 +135,7 @@ class AccessRequestApproval(OrgView):
 class AccessRequestRefusal(OrgView):
     """POST /api/orgs/:orgId/access-requests/:id/decline"""
 
-    gates = {"POST": Gate(Role.ADMIN)}
+    gates = {"POST": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {"POST": Operation("Decline a request", body=DeclineIn, answer=AccessRequestOut, refusals=_DECIDED)}
 
     def post(self, request: Request, org_id: str, request_id: str) -> Response:

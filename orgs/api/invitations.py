@@ -16,7 +16,7 @@ from gateway.web.gate import Gate, PlanFunction
 from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.models import Invitation, InvitationState
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 from orgs.services import invitations, invited_people
 from orgs.services.invitation_sealing import token_of
 from orgs.services.invited_people import InvitedLine, LineResult
@@ -103,8 +103,10 @@ class InvitationList(OrgView):
     """GET, POST /api/orgs/:orgId/invitations. Spec: §4.4 · D48-D51"""
 
     gates = {
-        "GET": Gate(Role.ADMIN),
-        "POST": Gate(Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE),
+        "GET": Gate(Role.ADMIN, token=TokenScope.ADMIN),
+        "POST": Gate(
+            Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE, token=TokenScope.ADMIN
+        ),
     }
     operations = {
         "GET": Operation("List pending invitations, newest first", answer=InvitationOut, many=True, paged=True),
@@ -134,7 +136,11 @@ class InvitationList(OrgView):
 class InvitedPeople(OrgView):
     """POST /api/orgs/:orgId/invitations/people. Spec: §4.4 · D51, D167"""
 
-    gates = {"POST": Gate(Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE)}
+    gates = {
+        "POST": Gate(
+            Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE, token=TokenScope.ADMIN
+        )
+    }
     operations = {
         "POST": Operation(
             "Invite several people by e-mail",
@@ -165,7 +171,11 @@ def _line_body(line: InvitedLine) -> dict[str, Any]:
 class InvitationMessage(OrgView):
     """POST /api/orgs/:orgId/invitations/:id/send. Spec: D167"""
 
-    gates = {"POST": Gate(Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE)}
+    gates = {
+        "POST": Gate(
+            Role.ADMIN, plan=PlanFunction.INVITATIONS, limit=settings.INVITATION_CREATE, token=TokenScope.ADMIN
+        )
+    }
     operations = {
         "POST": Operation(
             "Send an invitation again",
@@ -183,7 +193,7 @@ class InvitationMessage(OrgView):
 class InvitationDetail(OrgView):
     """DELETE /api/orgs/:orgId/invitations/:id. Spec: §4.4 · D9"""
 
-    gates = {"DELETE": Gate(Role.ADMIN)}
+    gates = {"DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {"DELETE": Operation("Revoke an invitation", status=204)}
 
     def delete(self, request: Request, org_id: str, invitation_id: str) -> Response:

@@ -12,9 +12,9 @@ from gateway.lib.errors import Invalid
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Text, Timestamp
 from gateway.web.gate import Gate
-from gateway.web.operation import Operation
+from gateway.web.operation import NAME, Operation
 from orgs import selectors
-from orgs.roles import ROLE_CHOICES, Role
+from orgs.roles import ROLE_CHOICES, Role, TokenScope
 from orgs.services import members, ownership
 
 _LAST_OWNER = {
@@ -50,17 +50,19 @@ class TransferIn(serializers.Serializer[Any]):
 class MemberList(OrgView):
     """GET /api/orgs/:orgId/members. Spec: §4.4 · D43"""
 
-    gates = {"GET": Gate(Role.MEMBER)}
-    operations = {"GET": Operation("List members, in the order they joined", answer=MemberOut, many=True, paged=True)}
+    gates = {"GET": Gate(Role.MEMBER, token=TokenScope.READ)}
+    operations = {
+        "GET": Operation("List members, earliest first", answer=MemberOut, many=True, paged=True, query=[NAME])
+    }
 
     def get(self, request: Request, org_id: str) -> Response:
-        return self.answer_page(selectors.members(self.organization))
+        return self.answer_page(selectors.members(self.organization, named=self.asked_name()))
 
 
 class MemberDetail(OrgView):
     """DELETE /api/orgs/:orgId/members/:userId. Spec: §4.4 · D45"""
 
-    gates = {"DELETE": Gate(Role.ADMIN)}
+    gates = {"DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {"DELETE": Operation("Remove a member", status=204, refusals=_LAST_OWNER)}
 
     def delete(self, request: Request, org_id: str, user_id: str) -> Response:
@@ -83,8 +85,8 @@ class OwnMembership(OrgView):
 class MemberRole(OrgView):
     """PATCH /api/orgs/:orgId/members/:userId/role. Spec: §4.4 · D44"""
 
-    gates = {"PATCH": Gate(Role.OWNER)}
-    operations = {"PATCH": Operation("Change a member's role to admin or member", body=RoleIn, answer=MemberOut)}
+    gates = {"PATCH": Gate(Role.OWNER, token=TokenScope.ADMIN)}
+    operations = {"PATCH": Operation("Make a member admin or member", body=RoleIn, answer=MemberOut)}
 
     def patch(self, request: Request, org_id: str, user_id: str) -> Response:
         key = ids.known_id(user_id)

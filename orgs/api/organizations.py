@@ -13,7 +13,7 @@ from gateway.web.gate import Gate
 from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.models import Membership, Organization
-from orgs.roles import ROLE_CHOICES, Role
+from orgs.roles import ROLE_CHOICES, Role, TokenScope
 from orgs.services import organizations
 
 
@@ -55,9 +55,9 @@ def organization_body(organization: Organization, membership: Membership) -> dic
 class OrganizationList(ApiView):
     """GET, POST /api/orgs. Spec: §4.4 · D31, D32, D36"""
 
-    gates = {"GET": Gate(), "POST": Gate()}
+    gates = {"GET": Gate(token=TokenScope.READ), "POST": Gate()}
     operations = {
-        "GET": Operation("List your organizations, in the order you joined", answer=OrganizationOut, many=True),
+        "GET": Operation("List your organizations, earliest first", answer=OrganizationOut, many=True),
         "POST": Operation(
             "Create an organization",
             body=OrganizationIn,
@@ -70,6 +70,8 @@ class OrganizationList(ApiView):
     def get(self, request: Request) -> Response:
         # The subscriptions come along: one query for the whole list.
         rows = selectors.memberships(self.actor).select_related("organization__subscription")
+        if self.token is not None:
+            rows = rows.filter(pk=self.token.membership_id)
         return self.answer([organization_body(row.organization, row) for row in rows])
 
     def post(self, request: Request) -> Response:
@@ -80,11 +82,15 @@ class OrganizationList(ApiView):
 class OrganizationDetail(OrgView):
     """GET, PATCH, DELETE /api/orgs/:orgId. Spec: §4.4 · D37, D38"""
 
-    gates = {"GET": Gate(Role.MEMBER), "PATCH": Gate(Role.OWNER), "DELETE": Gate(Role.OWNER)}
+    gates = {
+        "GET": Gate(Role.MEMBER, token=TokenScope.READ),
+        "PATCH": Gate(Role.OWNER, token=TokenScope.ADMIN),
+        "DELETE": Gate(Role.OWNER),
+    }
     operations = {
-        "GET": Operation("One organization", answer=OrganizationOut),
-        "PATCH": Operation("Rename it", body=OrganizationIn, answer=OrganizationOut),
-        "DELETE": Operation("Delete the organization and everything in it", status=204),
+        "GET": Operation("Get an organization", answer=OrganizationOut),
+        "PATCH": Operation("Rename an organization", body=OrganizationIn, answer=OrganizationOut),
+        "DELETE": Operation("Delete an organization with everything in it", status=204),
     }
 
     def get(self, request: Request, org_id: str) -> Response:
@@ -104,8 +110,8 @@ class OrganizationDetail(OrgView):
 class OrganizationSettings(OrgView):
     """PATCH /api/orgs/:orgId/settings. Spec: §4.4 · D38"""
 
-    gates = {"PATCH": Gate(Role.OWNER)}
-    operations = {"PATCH": Operation("Change its settings", body=SettingsIn, answer=OrganizationOut)}
+    gates = {"PATCH": Gate(Role.OWNER, token=TokenScope.ADMIN)}
+    operations = {"PATCH": Operation("Change the settings of an organization", body=SettingsIn, answer=OrganizationOut)}
 
     def patch(self, request: Request, org_id: str) -> Response:
         changed = organizations.update_settings(

@@ -10,6 +10,7 @@ from gateway.web.api_view import ApiView
 from gateway.web.fields import Name
 from gateway.web.gate import Gate
 from gateway.web.operation import Operation
+from orgs.roles import TokenScope
 from orgs.services.profile import update_profile
 
 
@@ -38,9 +39,9 @@ _COLUMNS = {"firstName": "first_name", "lastName": "last_name", "displayName": "
 class Profile(ApiView):
     """GET, PATCH /api/profile. Spec: §4.3 · D46"""
 
-    gates = {"GET": Gate(), "PATCH": Gate()}
+    gates = {"GET": Gate(token=TokenScope.READ), "PATCH": Gate()}
     operations = {
-        "GET": Operation("The signed-in person", answer=ProfileOut),
+        "GET": Operation("Get the signed-in person, or the person of the token", answer=ProfileOut),
         "PATCH": Operation("Change your own names", body=ProfileIn, answer=ProfileOut),
     }
 

@@ -20,7 +20,7 @@ from oauth_ext.models import Client, ServiceClientVendor
 from oauth_ext.services import service_client_vendors
 from orgs import selectors
 from orgs.models import Membership, Organization, ServerAccess
-from orgs.roles import Role, may_read_server_access
+from orgs.roles import Role, TokenScope, may_read_server_access
 from orgs.server_access_reasons import AccessReason, effective_server_access
 from orgs.services import server_access
 
@@ -115,7 +115,7 @@ def server_access_body(row: ServerAccess | ServiceClientVendor) -> dict[str, Any
 class ServerAccessList(OrgView):
     """GET /api/orgs/:orgId/server-access. Spec: §4.5 · D57"""
 
-    gates = {"GET": Gate(Role.ADMIN)}
+    gates = {"GET": Gate(Role.ADMIN, token=TokenScope.READ)}
     operations = {"GET": Operation("List server access, oldest first", answer=GrantOut, many=True, paged=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
@@ -127,7 +127,7 @@ class ServerAccessList(OrgView):
 class MemberServerAccess(OrgView):
     """GET, PUT /api/orgs/:orgId/members/:userId/server-access. Spec: §4.5 · D58, D59"""
 
-    gates = {"GET": Gate(Role.MEMBER), "PUT": Gate(Role.ADMIN)}
+    gates = {"GET": Gate(Role.MEMBER, token=TokenScope.READ), "PUT": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {
         "GET": Operation("List what a member can use, and why", answer=AccessOut, many=True),
         "PUT": Operation(
@@ -166,7 +166,7 @@ class MemberServerAccess(OrgView):
 class MemberVendor(OrgView):
     """PUT, DELETE /api/orgs/:orgId/members/:userId/server-access/:vendor. Spec: §4.5 · D9, D59"""
 
-    gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    gates = {"PUT": Gate(Role.ADMIN, token=TokenScope.ADMIN), "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {
         "PUT": Operation("Give a member access to a vendor", body=EndIn, answer=MemberGrantOut),
         "DELETE": Operation(
@@ -206,7 +206,7 @@ class MemberVendor(OrgView):
 class TeamVendor(OrgView):
     """PUT, DELETE /api/orgs/:orgId/teams/:teamId/server-access/:vendor. Spec: §4.5 · D9, D59"""
 
-    gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    gates = {"PUT": Gate(Role.ADMIN, token=TokenScope.ADMIN), "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {
         "PUT": Operation("Give a team access to a vendor", body=EndIn, answer=TeamGrantOut),
         "DELETE": Operation("Remove a team's access to a vendor", status=204),

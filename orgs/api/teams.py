@@ -13,10 +13,10 @@ from gateway.lib.ids import known_id
 from gateway.web.api_view import OrgView
 from gateway.web.fields import Name, Timestamp
 from gateway.web.gate import Gate, PlanFunction
-from gateway.web.operation import Operation
+from gateway.web.operation import NAME, Operation
 from orgs import selectors
 from orgs.models import Organization, Team
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 from orgs.services import teams
 
 _TAKEN = {409: "Another team has this name."}
@@ -60,9 +60,12 @@ def _one(organization: Organization, team_id: UUID) -> dict[str, Any]:
 class TeamList(OrgView):
     """GET, POST /api/orgs/:orgId/teams. Spec: §4.7 · D60"""
 
-    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, plan=PlanFunction.TEAMS)}
+    gates = {
+        "GET": Gate(Role.ADMIN, token=TokenScope.READ),
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.TEAMS, token=TokenScope.ADMIN),
+    }
     operations = {
-        "GET": Operation("List teams by name", answer=TeamOut, many=True, paged=True),
+        "GET": Operation("List teams by name", answer=TeamOut, many=True, paged=True, query=[NAME]),
         "POST": Operation(
             "Create a team",
             body=TeamIn,
@@ -75,7 +78,7 @@ class TeamList(OrgView):
     def get(self, request: Request, org_id: str) -> Response:
         vendors = vendors_by_team(self.organization)
         return self.answer_page(
-            selectors.teams(self.organization),
+            selectors.teams(self.organization, named=self.asked_name()),
             as_body=lambda team: team_body(team, team.member_count, vendors),
         )
 
@@ -87,7 +90,7 @@ class TeamList(OrgView):
 class TeamDetail(OrgView):
     """PATCH, DELETE /api/orgs/:orgId/teams/:teamId. Spec: §4.7 · D60, D61"""
 
-    gates = {"PATCH": Gate(Role.ADMIN), "DELETE": Gate(Role.OWNER)}
+    gates = {"PATCH": Gate(Role.ADMIN, token=TokenScope.ADMIN), "DELETE": Gate(Role.OWNER, token=TokenScope.ADMIN)}
     operations = {
         "PATCH": Operation("Rename a team", body=TeamIn, answer=TeamOut, refusals=_TAKEN),
         "DELETE": Operation("Delete a team with its server access and credentials", status=204),
@@ -107,7 +110,7 @@ class TeamDetail(OrgView):
 class TeamMember(OrgView):
     """PUT, DELETE /api/orgs/:orgId/teams/:teamId/members/:userId. Spec: §4.7 · D9, D10"""
 
-    gates = {"PUT": Gate(Role.ADMIN), "DELETE": Gate(Role.ADMIN)}
+    gates = {"PUT": Gate(Role.ADMIN, token=TokenScope.ADMIN), "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {
         "PUT": Operation("Add a member to a team", answer=TeamMemberOut),
         "DELETE": Operation("Remove a member from a team", status=204),

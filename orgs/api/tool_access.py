@@ -16,7 +16,7 @@ from gateway.web.fields import Texts, Timestamp
 from gateway.web.gate import Gate
 from gateway.web.operation import Operation
 from orgs import selectors
-from orgs.roles import ROLE_CHOICES, Role
+from orgs.roles import ROLE_CHOICES, Role, TokenScope
 from orgs.services import tool_access
 
 
@@ -47,7 +47,7 @@ class ToolsIn(serializers.Serializer[Any]):
 class ToolAccess(OrgView):
     """GET /api/orgs/:orgId/tool-access/:vendor. Spec: §4.9 · D75"""
 
-    gates = {"GET": Gate(Role.ADMIN)}
+    gates = {"GET": Gate(Role.ADMIN, token=TokenScope.READ)}
     operations = {
         "GET": Operation(
             "Read the allowed tools of each role; a role without a list can call every tool",
@@ -67,7 +67,7 @@ class ToolAccess(OrgView):
 class RoleToolAccess(OrgView):
     """PUT, DELETE /api/orgs/:orgId/tool-access/:vendor/:role. Spec: §4.9 · D9, D76"""
 
-    gates = {"PUT": Gate(Role.OWNER), "DELETE": Gate(Role.OWNER)}
+    gates = {"PUT": Gate(Role.OWNER, token=TokenScope.ADMIN), "DELETE": Gate(Role.OWNER, token=TokenScope.ADMIN)}
     operations = {
         "PUT": Operation("Let a role call only these tools", body=ToolsIn, answer=AllowlistSetOut),
         "DELETE": Operation("Let a role call every tool", status=204),

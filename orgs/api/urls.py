@@ -1,11 +1,23 @@
 from django.urls import path
 
-from orgs.api import access_requests, invitations, members, organizations, profile, server_access, teams, tool_access
+from orgs.api import (
+    access_requests,
+    invitations,
+    management_tokens,
+    members,
+    organizations,
+    profile,
+    server_access,
+    teams,
+    tool_access,
+)
 
 app_name = "orgs_api"
 _ORG = "orgs/<str:org_id>"
 urlpatterns = [
     path("profile", profile.Profile.as_view(), name="profile"),
+    path("profile/tokens", management_tokens.ManagementTokenList.as_view(), name="management-tokens"),
+    path("profile/tokens/<str:token_id>", management_tokens.ManagementTokenDetail.as_view(), name="management-token"),
     path("orgs", organizations.OrganizationList.as_view(), name="organizations"),
     path(_ORG, organizations.OrganizationDetail.as_view(), name="organization"),
     path(f"{_ORG}/settings", organizations.OrganizationSettings.as_view(), name="settings"),

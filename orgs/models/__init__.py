@@ -5,6 +5,7 @@ from orgs.models.browser_session import BrowserSession, KnownBrowser
 from orgs.models.invitation import Invitation, InvitationState
 from orgs.models.known_tool import KnownTool, ToolSnapshot
 from orgs.models.mail_domain import JoinRequest, MailDomain
+from orgs.models.management_token import ManagementToken
 from orgs.models.membership import Membership
 from orgs.models.organization import Organization
 from orgs.models.removal import Removal
@@ -23,6 +24,7 @@ __all__ = [
     "KnownBrowser",
     "KnownTool",
     "MailDomain",
+    "ManagementToken",
     "Membership",
     "Organization",
     "Removal",

@@ -9,13 +9,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
-from gateway.lib import ids
+from gateway.lib import clock, ids
 from gateway.lib.errors import DomainError, NotFound
 from gateway.lib.text import NAME_MAX_CHARACTERS
 from gateway.lib.translated import sentences_of, translated
 from gateway.web.form_page import FormPage
 from gateway.web.sessions import key_of
 from gateway.web.signed_in import SignedInPage
+from orgs.selectors import management_tokens
 from orgs.services.browser_sessions import end_other_sessions, end_session, sessions_in_force
 from orgs.services.mail_choices import choose_mail, mail_choices
 from orgs.services.profile import update_profile
@@ -50,6 +51,7 @@ class ProfilePage(FormPage[ProfileForm]):
     def context(self) -> dict[str, Any]:
         own_key = key_of(self.request.session)
         return {
+            "tokens": [(row, row.is_expired(clock.now())) for row in management_tokens(self.actor)],
             "mail": mail_choices(self.actor),
             "languages": settings.LANGUAGES,
             "delivery": settings.MAIL_DELIVERY,

@@ -36,16 +36,18 @@ def find_person(named: str) -> User:
 def make_staff(email: str, *, view_only: bool = False, without_tables: bool = False) -> User:
     """Open /admin to the person, created if missing. Raises: Invalid; Conflict, also for a deactivated person.
 
-    `view_only`: to read in the support console. `without_tables`: to read and act there. Neither: a superuser, who
-    sees the tables too.
+    `view_only`: to read in the support console. `without_tables`: to read and act there, and to post incidents.
+    Neither: a superuser, who sees the tables too.
     """
     # An unverified address matches no person: anyone can claim it.
     person = lock_active_person(person_with_email(email))
-    codenames = ["view_organization"] if view_only else ["view_organization", "change_organization"]
+    codenames = ["view_organization", "view_incident"]
+    if not view_only:
+        codenames += ["change_organization", "add_incident", "change_incident"]
     is_superuser = not (view_only or without_tables)
     person.is_staff, person.is_superuser = True, is_superuser
     person.save(update_fields=["is_staff", "is_superuser"])
-    rights = Permission.objects.filter(content_type__app_label="orgs", codename__in=codenames)
+    rights = Permission.objects.filter(content_type__app_label__in=("orgs", "status"), codename__in=codenames)
     person.user_permissions.set([] if is_superuser else rights)
     log.info("support access given", user_id=str(person.pk), view_only=view_only, superuser=is_superuser)
     return person

@@ -15,7 +15,7 @@ from gateway.web.gate import Gate
 from gateway.web.operation import Operation
 from orgs import selectors
 from orgs.access_rules import Allowlists, role_may_call_tool
-from orgs.roles import ROLE_CHOICES, Role
+from orgs.roles import ROLE_CHOICES, Role, TokenScope
 from proxy.control_plane import discovery
 from proxy.protocol.tool_definitions import title_of
 
@@ -41,7 +41,7 @@ class DiscoveredOut(serializers.Serializer[Any]):
 class Discover(OrgView):
     """GET /api/orgs/:orgId/tool-access/:vendor/discover. Asks the vendor each time. Spec: §4.9 · D78"""
 
-    gates = {"GET": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS)}
+    gates = {"GET": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS, token=TokenScope.READ)}
     operations = {
         "GET": Operation(
             "Load the vendor's tools",

@@ -12,7 +12,7 @@ from gateway.web.api_view import OrgView
 from gateway.web.fields import Timestamp
 from gateway.web.gate import Gate
 from gateway.web.operation import Operation
-from orgs.roles import Role
+from orgs.roles import Role, TokenScope
 from proxy.control_plane.health.selectors import vendor_health
 from proxy.control_plane.health.states import HealthStatus
 from proxy.vendors.circuit import CircuitState
@@ -52,8 +52,8 @@ class VendorsOut(serializers.Serializer[Any]):
 class VendorHealthList(OrgView):
     """GET /api/orgs/:orgId/vendor-health. Spec: §4.1 · D132, D133"""
 
-    gates = {"GET": Gate(Role.MEMBER)}
-    operations = {"GET": Operation("List connected vendors and their status, by name", answer=VendorsOut)}
+    gates = {"GET": Gate(Role.MEMBER, token=TokenScope.READ)}
+    operations = {"GET": Operation("Get the health of connected vendors, by name", answer=VendorsOut)}
 
     def get(self, request: Request, org_id: str) -> Response:
         # Cached states: a read never probes a vendor.

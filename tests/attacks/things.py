@@ -9,6 +9,7 @@ from orgs.services.access_requests import create_request
 from orgs.services.invitation_sealing import token_of
 from orgs.services.invitations import create_invitation
 from orgs.services.known_tools import record_tools
+from orgs.services.management_tokens import create_token
 from orgs.services.teams import add_team_member, create_team
 from tests.attacks.world import World
 from tests.factories.destinations import webhook_of
@@ -34,6 +35,7 @@ def things(world: World, word: str = "") -> dict[str, str]:
     )
     tool = {"name": "fake_list", "description": f"Lists {word}", "inputSchema": {"type": "object"}}
     record_tools(organization=org, vendor="fake", definitions={"fake_list": json.dumps(tool).encode()})
+    made = create_token(actor=owner, organization=org, name=f"Script {word}", scope="read")
     return {
         "org_id": str(org.id),
         "user_id": str(member.id),
@@ -49,4 +51,5 @@ def things(world: World, word: str = "") -> dict[str, str]:
         "role": "member",
         "platform": "webhook",
         "token": token_of(invitation) or "",
+        "token_id": str(made.row.id),
     }

@@ -90,6 +90,8 @@ def things(owner: Visitor, org: str, member: str, mark: str) -> dict[str, str]:
     for holder in (f"teams/{team_id}", f"service-clients/{client['id']}"):
         owner.post(f"/api{org}/{holder}/credentials/acme", apiKey=f"demo-browser-tests-0001{mark.strip()}")
     get(owner, f"{org}/tool-access/acme/discover")
+    wanted = {"org_id": org.rpartition("/")[2], "name": f"Script{mark}", "scope": "read"}
+    token = owner.post("/api/profile/tokens", **wanted)
     return {
         "org_id": org.rpartition("/")[2],
         "user_id": member,
@@ -103,4 +105,5 @@ def things(owner: Visitor, org: str, member: str, mark: str) -> dict[str, str]:
         "platform": "webhook",
         "key_id": key["id"],
         "credential_id": key["id"],
+        "token_id": token["id"],
     }

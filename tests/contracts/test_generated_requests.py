@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -22,7 +23,9 @@ from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
 from gateway.site.api_docs import document
 from gateway.web import rate
+from orgs.roles import TokenScope
 from tests.contracts.test_routes import World, world, world_of_module  # noqa: F401
+from tests.factories.management_tokens import bearer_of, made_token
 from tests.factories.streamed import body_of
 
 EXAMPLES = int(os.environ.get("API_EXAMPLES", "4"))
@@ -66,8 +69,8 @@ def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate, "count", count)
 
 
-def answer_to(browser: Browser, case: Any) -> requests.Response:
-    """Sent through Django's test client, which shares the test's transaction."""
+def answer_to(browser: Browser, case: Any, more: Mapping[str, str] | None = None) -> requests.Response:
+    """Sent through Django's test client, which shares the test's transaction. `more`: headers in place of its own."""
     wanted = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
     browser.raise_request_exception = False
     body = wanted.body.encode() if isinstance(wanted.body, str) else wanted.body or b""
@@ -75,6 +78,7 @@ def answer_to(browser: Browser, case: Any) -> requests.Response:
         name: value for name, value in wanted.headers.items() if name.lower() not in {"cookie", "content-length"}
     }
     sent = {name: value.decode() if isinstance(value, bytes) else value for name, value in headers.items()}
+    sent |= more or {}
     kind = sent.pop("Content-Type", "application/octet-stream")
     got = browser.generic(wanted.method or "", wanted.path_url, body, content_type=kind, headers=sent)
     answer = requests.Response()
@@ -89,7 +93,24 @@ def answer_to(browser: Browser, case: Any) -> requests.Response:
 @pytest.mark.parametrize("label", LABELS)
 def test_every_answer_is_documented(world: World, label: str) -> None:  # noqa: F811
     """Half of the requests name our organization, the others any."""
-    browser, operation = world.cast.client("owner"), operations()[label]
+    _ask(world, world.cast.client("owner"), label)
+
+
+@pytest.mark.usefixtures("unlimited")
+@pytest.mark.parametrize("scope", TokenScope)
+@pytest.mark.parametrize("label", LABELS)
+def test_every_answer_to_a_management_token_is_documented(
+    world: World,  # noqa: F811
+    label: str,
+    scope: TokenScope,
+) -> None:
+    token = made_token(world.cast, "owner", scope=scope)
+    _ask(world, Browser(), label, bearer_of(token))
+
+
+def _ask(world: World, browser: Browser, label: str, more: Mapping[str, str] | None = None) -> None:  # noqa: F811
+    """`more`: headers of each request."""
+    operation = operations()[label]
     applied = checks()[:-1] if operation.path.endswith(REPORT_OTHERS) else checks()
 
     @settings(
@@ -109,7 +130,7 @@ def test_every_answer_is_documented(world: World, label: str) -> None:  # noqa: 
                 case.query = {**(case.query or {}), "org_id": world.ids["org_id"]}
         point = transaction.savepoint()
         try:
-            case.validate_response(answer_to(browser, case), checks=applied)
+            case.validate_response(answer_to(browser, case, more), checks=applied)
         finally:
             transaction.savepoint_rollback(point)
 

@@ -10,7 +10,10 @@ import pytest
 from django.test import Client as Browser
 
 from gateway.site.api_docs import document
+from gateway.web.openapi_names import OPERATIONS
 from tests.contracts.test_routes import TABLE, World, cases, undone, world, world_of_module  # noqa: F401
+from tests.contracts.test_token_matrix import needed_scope
+from tests.contracts.url_walk import api_addresses
 
 # Long lists, of which a caller may ask for parts.
 PAGED = {
@@ -25,6 +28,7 @@ PAGED = {
         "log-shipping",
     )
 }
+PAGED.add(("GET", "/api/profile/tokens"))
 # Further names of the query string; tests/api/audit tries each.
 _OF_LOGS = set("org_id start end limit offset cursor format".split())
 QUERY = {
@@ -36,6 +40,14 @@ QUERY |= {
     for holder in ("", "/teams/{team_id}", "/service-clients/{client_id}")
 }
 QUERY["POST", "/api/orgs/{org_id}/credentials/{vendor}/keys/{key_id}"] = {"anyway"}
+NAMED = {
+    ("GET", "/api/vendors"),
+    ("GET", "/api/orgs/{org_id}/members"),
+    ("GET", "/api/orgs/{org_id}/teams"),
+    ("GET", "/api/orgs/{org_id}/service-clients"),
+    ("GET", "/api/orgs/{org_id}/credentials/{vendor}/keys"),
+}
+QUERY |= {route: {"name"} for route in NAMED}
 
 
 def operations() -> dict[tuple[str, str], dict[str, Any]]:
@@ -58,7 +70,8 @@ def test_every_operation_has_its_own_name_and_says_what_it_needs() -> None:
     assert len(set(names)) == len(names)
     for (method, path), operation in found.items():
         assert operation["summary"]
-        assert operation["security"] == [{"session": []}]
+        by_token: list[dict[str, list[str]]] = [] if needed_scope(method, path) is None else [{"managementToken": []}]
+        assert operation["security"] == [{"session": []}, *by_token]
         assert {"401", "429"} <= set(operation["responses"])
         assert str(TABLE[(method, path)].role or "Any signed-in person") in operation["description"]
         in_path = set(re.findall(r"{(\w+)}", path))
@@ -67,6 +80,39 @@ def test_every_operation_has_its_own_name_and_says_what_it_needs() -> None:
         assert {each["name"] for each in operation.get("parameters", [])} == in_path | creates | parts | QUERY.get(
             (method, path), set()
         )
+
+
+def test_every_operation_has_a_name_of_ours() -> None:
+    assert set(OPERATIONS) == set(TABLE)
+    assert len(set(OPERATIONS.values())) == len(OPERATIONS)
+
+
+def test_schemas_have_names_that_a_customer_knows() -> None:
+    names = set(document()["components"]["schemas"])
+    assert not [name for name in names if name.endswith(("Out", "In", "Body"))]
+    assert {"Error", "Member", "Team", "TeamInput", "ServiceClient", "CreatedServiceClient"} <= names
+    referred = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document())))
+    assert referred <= names
+
+
+def bodies() -> dict[str, tuple[Any, dict[str, Any]]]:
+    """The serializer and the example of each operation with a body."""
+    found = {}
+    for address in api_addresses():
+        for method, operation in getattr(address.view, "operations", {}).items():
+            if operation.body is not None:
+                media = operations()[method, address.template]["requestBody"]["content"]["application/json"]
+                found[f"{method} {address.template}"] = (operation.body, media["example"])
+    return found
+
+
+@pytest.mark.parametrize("label", bodies())
+def test_the_example_of_a_body_is_accepted_and_has_every_member(label: str) -> None:
+    serializer_class, example = bodies()[label]
+    serializer = serializer_class(data=example)
+    assert serializer.is_valid(), serializer.errors
+    members = getattr(serializer, "fields", {})
+    assert not members or set(example) == {name for name, each in members.items() if not each.read_only}
 
 
 def test_nothing_in_it_is_for_us() -> None:
@@ -85,8 +131,12 @@ def test_secrets_are_written_and_never_read() -> None:
         if "secret" in member.lower()
     }
     # Of a service client, the times of its rotation; of a rotation, the new secret, once.
-    assert holders == {"CreatedOut", "FieldOut", "RotatedOut", "ServiceClientOut"}
-    assert "fields" not in schemas["KeyOut"]["properties"]
+    assert holders == {"CreatedServiceClient", "RotatedSecret", "ServiceClient", "VendorField"}
+    assert "fields" not in schemas["NamedKey"]["properties"]
+    assert [name for name, schema in schemas.items() if "token" in schema.get("properties", {})] == [
+        "CreatedManagementToken",
+        "Invitation",
+    ]
 
 
 @pytest.mark.parametrize(("method", "path", "row"), cases())
@@ -136,3 +186,16 @@ def test_it_is_served_with_a_page_of_our_own(db: None) -> None:
     text = page.content.decode()
     assert "POST /api/orgs/{org_id}/invitations" in text
     assert set(re.findall(r'(?:src|href)="(https?:)?//', text)) == set()
+
+
+def test_each_operation_has_a_page_to_try_it(db: None) -> None:
+    page = Browser().get("/docs/api/create_team/try")
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert 'data-path="/api/orgs/{org_id}/teams"' in text
+    assert "Night shift" in text
+    assert "data-bearer" in text
+    assert "data-bearer" not in Browser().get("/docs/api/delete_organization/try").content.decode(), "signed in only"
+    assert Browser().get("/docs/api/no_such/try").status_code == 404
+    listed = Browser().get("/docs/api").content.decode()
+    assert all(f"/docs/api/{operation['operationId']}/try" in listed for operation in operations().values())

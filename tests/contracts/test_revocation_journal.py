@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -26,15 +27,17 @@ from oauth_ext.services.deactivation import deactivate_person
 from oauth_ext.services.revocation import revoke_token
 from oauth_ext.services.service_clients import create_service_client, delete_service_client, rotate_client_secret
 from oauth_ext.services.token_families import begin_family, end_family
-from orgs.models import Invitation, Membership, Organization
+from orgs.models import Invitation, ManagementToken, Membership, Organization
 from orgs.services.browser_sessions import end_other_sessions, note_use
 from orgs.services.invitation_sealing import token_of
 from orgs.services.invitations import accept_invitation, create_invitation, revoke_invitation
 from orgs.services.mail_domains import claim_domain, release_domain
+from orgs.services.management_tokens import revoke_token as revoke_management_token
 from orgs.services.members import leave_organization, remove_member
 from orgs.services.organizations import delete_organization
 from orgs.services.people import make_staff, revoke_staff
 from tests.factories.cast import ISSUER, Cast, signed_in_session
+from tests.factories.management_tokens import made_token
 from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
 
 # Tables whose rows are rights: the end of each is written, whichever service ends it.
@@ -44,6 +47,7 @@ JOURNALED = {
     "oauth_ext.Client",
     "oauth_ext.TokenFamily",
     "orgs.MailDomain",
+    "orgs.ManagementToken",
     "orgs.Membership",
     "orgs.Organization",
     "orgs.User",
@@ -130,6 +134,22 @@ def test_agent_keys(cast: Cast, tenant: Tenant, journal: Path, committed: Commit
         (EndKind.AGENT_KEY, str(key.pk)) for key in (first, second, third)
     }
     assert ["until" in line for line in found[:2]] == [False, True]
+
+
+def test_management_tokens(cast: Cast, journal: Path, committed: Committed) -> None:
+    for name in ("one", "two", "old"):
+        made_token(cast, "member", name=name)
+    ManagementToken.objects.filter(name="old").update(expires_at=clock.now())
+    by_name = {row.name: str(row.pk) for row in ManagementToken.objects.all()}
+    with committed():
+        revoke_management_token(actor=cast.user("member"), token_id=uuid.UUID(by_name["one"]))
+    with committed():
+        remove_member(actor=cast.user("owner"), organization=cast.org, user_id=cast.user("member").pk)
+    assert {each for each in ends(journal) if each[0] == EndKind.MANAGEMENT_TOKEN} == {
+        (EndKind.MANAGEMENT_TOKEN, by_name["one"]),
+        (EndKind.MANAGEMENT_TOKEN, by_name["two"]),
+    }
+    assert {line["org"] for line in lines(journal)} == {str(cast.org.pk)}
 
 
 def test_tokens(cast: Cast, tenant: Tenant, journal: Path, committed: Committed) -> None:

@@ -21,6 +21,7 @@ from oauth_ext.services.service_clients import delete_service_client
 from tests.api.oauth_ext.conftest import Service, make_service
 from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast
+from tests.factories.management_tokens import made_token
 
 UNIFIED = "http://testserver/v1/mcp"
 
@@ -102,6 +103,17 @@ def test_what_is_no_bearer_costs_no_query(
         load_identity("a.b.c")  # loads the signing keys, which are kept from then on
     with django_assert_num_queries(0):
         assert refused(text)
+
+
+def test_a_management_token_is_refused_in_words_and_without_a_query(
+    cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    token = made_token(cast, "owner")
+    with pytest.raises(InvalidBearer):
+        load_identity("a.b.c")  # loads the signing keys, which are kept from then on
+    with django_assert_num_queries(0):
+        reasons = {refused(token), refused("gwt_"), refused(f"{token}x")}
+    assert reasons == {"A management token is for /api only. Use an agent key or an OAuth access token here."}
 
 
 def test_an_agent_key_that_is_not_one(cast: Cast, service: Service) -> None:

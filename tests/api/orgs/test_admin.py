@@ -16,6 +16,7 @@ from orgs.models import (
     JoinRequest,
     KnownTool,
     MailDomain,
+    ManagementToken,
     Membership,
     Organization,
     Removal,
@@ -28,6 +29,7 @@ from orgs.models import (
 )
 from orgs.services.invitation_sealing import token_of
 from orgs.services.invitations import create_invitation
+from orgs.services.management_tokens import create_token
 from tests.factories.cast import Cast, make_person
 
 MODELS = [
@@ -37,6 +39,7 @@ MODELS = [
     JoinRequest,
     KnownTool,
     MailDomain,
+    ManagementToken,
     Membership,
     Organization,
     ProviderCancellation,
@@ -75,6 +78,7 @@ def rows(cast: Cast) -> dict[type, object]:
         KnownTool: KnownTool.objects.create(
             organization=cast.org, vendor="acme", tool="t", seen_sha256=b"1", approved_sha256=b""
         ),
+        ManagementToken: create_token(actor=cast.user("owner"), organization=cast.org, name="acme", scope="read").row,
         Membership: member,
         Organization: cast.org,
         ProviderCancellation: ProviderCancellation.objects.create(customer_id="cus_0", organization_id=cast.org.id),

@@ -291,4 +291,4 @@ def test_the_page_shows_each_result_and_closes_after_ten_lists(api: Api, mailbox
     assert '<option value="admin"' in api.cast.client("owner").get(path).text
     statuses = [send(f"p{number}@example.com").status_code for number in range(10)]
     assert statuses == [201] * 9 + [429]
-    assert "invitations per hour: you made as many" in browser.get(path).text
+    assert "You’ve reached the limit of 10 invitations per hour" in browser.get(path).text

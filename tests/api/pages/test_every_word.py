@@ -17,7 +17,7 @@ from bench.page_seed import SMALL, Seeded, seed
 from bench.page_walk import page_paths
 from gateway.catalog import registry
 from oauth_ext.models import Client
-from orgs.models import Organization, Team, User
+from orgs.models import ManagementToken, Organization, Team, User
 from tests.api.pages.marked_language import LANGUAGE, Page, bare_texts, marked, offer_marked_language
 
 # Names, and what people type or copy.
@@ -54,6 +54,7 @@ def data() -> re.Pattern[str]:
         *Organization.objects.values_list("name", flat=True),
         *Client.objects.values_list("name", flat=True),
         *Team.objects.values_list("name", flat=True),
+        *ManagementToken.objects.values_list("name", flat=True),
         *(vendor.name for vendor in registry.load().by_slug.values()),
         *(platform.title for platform in PLATFORMS.values()),
         # Logs keep the names of their time.

@@ -26,12 +26,14 @@ from oauth_ext.client_proof import is_proven
 from oauth_ext.models import AccessToken, AgentKey, Client, TokenFamily
 from oauth_ext.services.agent_keys import mint_agent_key
 from oauth_ext.services.token_families import begin_family
-from orgs.models import Invitation, MailDomain, Membership, Organization
+from orgs.models import Invitation, MailDomain, ManagementToken, Membership, Organization
 from orgs.services.invitations import create_invitation
 from orgs.services.mail_domains import claim_domain
+from orgs.services.management_tokens import token_in_force
 from orgs.services.people import make_staff
 from tests.factories.bearers import load_identity
 from tests.factories.cast import Cast, signed_in_session
+from tests.factories.management_tokens import made_token
 from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant
 
 
@@ -103,6 +105,24 @@ def test_a_key_that_ended_is_refused_again_and_others_work(restored: Restored) -
     assert "vendor access" in said
     assert [row["ended"] for row in rows(restored.cast.org)] == [{"agent_key": 1}]
     assert [row["ended"] for row in rows(restored.cast.other_org)] == [{}]
+
+
+def test_management_tokens_end_again_with_the_journal_and_all_of_before_without_it(restored: Restored) -> None:
+    ended, kept, foreign = (
+        made_token(restored.cast, "member"),
+        made_token(restored.cast, "admin"),
+        made_token(restored.cast, "other_owner", organization=restored.cast.other_org),
+    )
+    ManagementToken.objects.update(created_at=restored.moment)
+    row = ManagementToken.objects.get(membership__user=restored.cast.user("member"))
+    restored.ended(EndKind.MANAGEMENT_TOKEN, row.pk, org=str(restored.cast.org.pk))
+    assert "management tokens: 1 ended\n" in restored.replay()
+    assert [token_in_force(each) is not None for each in (ended, kept, foreign)] == [False, True, True]
+    assert [each["ended"] for each in rows(restored.cast.org)] == [{"management_token": 1}]
+    restored.replay()
+    later = made_token(restored.cast, "owner", name="made after the restore")
+    restored.run()
+    assert [token_in_force(each) is not None for each in (kept, foreign, later)] == [False, False, True]
 
 
 def test_an_end_before_the_backup_is_no_end_after_it(restored: Restored) -> None:

@@ -1,0 +1,64 @@
+"""Pure: examples of request bodies, put together from one example for each member's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_ID = "6f1b1c1e-5d0c-4a53-9a0b-0d6d2b1f0a11"
+# Of a vendor's own fields, which GET /api/vendors names.
+VENDOR_FIELDS = {"apiKey": "the vendor's key"}
+# By schema and member where the name alone says too little.
+_OF_SCHEMA: Mapping[tuple[str, str], Any] = {
+    ("OrganizationInput", "name"): "Northwind Traders",
+    ("ManagementTokenInput", "name"): "Terraform",
+    ("ServiceClientInput", "name"): "Triage bot",
+    ("ServiceClientChange", "name"): "Triage bot",
+    ("NamedKeyInput", "name"): "EU tenant",
+    ("NamedKeyChange", "name"): "EU tenant",
+    ("AccessEndInput", "expiresAt"): "2030-01-31",
+    ("ServiceClientChange", "expires_at"): "2027-01-31",
+}
+_OF_MEMBER: Mapping[str, Any] = {
+    "answer": "Only for the night shift",
+    "code": "AB12-CD34",
+    "config": {},
+    "coupon": "SPRING",
+    "defaultServerAccess": "all",
+    "displayName": "Ana",
+    "email": "ana@example.com",
+    "emails": ["ana@example.com", "leo@example.com"],
+    "enabled": True,
+    "endpointUrl": "https://logs.example.com/hook",
+    "expiresAt": "2030-01-31",
+    "expiresInDays": 7,
+    "expires_at": "2027-01-31",
+    "expires_in_days": 90,
+    "fields": VENDOR_FIELDS,
+    "firstName": "Ana",
+    "label": "SIEM",
+    "lastName": "Lima",
+    "maxUses": 1,
+    "mode": "read_only",
+    "name": "Night shift",
+    "org_id": _ID,
+    "overlap_hours": 24,
+    "platform": "webhook",
+    "reason": "For the night shift",
+    "responsible_user_id": _ID,
+    "role": "admin",
+    "scope": "admin",
+    "since": "2026-01-31",
+    "stepDownTo": "admin",
+    "teamId": _ID,
+    "teams": [_ID],
+    "tools": ["acme_list_devices"],
+    "vendor": "acme",
+    "vendors": ["acme"],
+}
+
+
+def example_of(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A body of the schema `name`. A member without an example is left out."""
+    found = {member: _OF_SCHEMA.get((name, member), _OF_MEMBER.get(member)) for member in schema.get("properties", {})}
+    return {member: value for member, value in found.items() if value is not None}
