@@ -21,7 +21,9 @@ _SATURATION: Final = 1.2
 _LENGTH_SHARE: Final = 0.4
 _NAME, _TITLE, _TEXT = 4, 3, 1
 _RELATED_SHARE: Final = 0.45  # of the weight of a word that only means much the same as the asked one
-_MAX_WORDS: Final = 400  # of one description; later ones say little about the tool
+# Of one text; the rest says little about the tool.
+_MAX_CHARACTERS: Final = 4_000
+_MAX_ASKED: Final = 16  # different words of a query
 _POSTING_BYTES, _TERM_BYTES, _TOOL_BYTES = 8, 190, 60  # estimates
 _word = re.compile(r"[a-z]+|[0-9]+")
 _camel_case = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -157,7 +159,7 @@ def index_of(definitions: Iterable[Mapping[str, Any]], vendor: str) -> SearchInd
     for number, definition in enumerate(definitions):
         weights = Counter(vendor_words)
         for weight, text in _texts(definition):
-            for word in words(text)[:_MAX_WORDS]:
+            for word in words(text[:_MAX_CHARACTERS]):
                 weights[word] += weight
         names.append(definition["name"])
         lengths.append(sum(weights.values()))
@@ -226,8 +228,8 @@ def _factor(index: SearchIndex, number: int, plain: str, act: str) -> float:
 
 
 def _asked(query: str) -> dict[str, float]:
-    """Each word to look for, and its share: 1 for an asked one."""
-    asked = dict.fromkeys(words(query), 1.0)
+    """Each word to look for, and its share: 1 for an asked one. The first words of a long query count."""
+    asked = dict.fromkeys(list(dict.fromkeys(words(query)))[:_MAX_ASKED], 1.0)
     for word in list(asked):
         for related in _RELATED.get(word, ()):
             asked.setdefault(related, _RELATED_SHARE)

@@ -12,6 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
+from uuid import uuid4
 
 import pytest
 from django.db import transaction
@@ -263,7 +264,7 @@ def _make_world() -> World:
     key = setting.store(CredentialScope.NAMED_KEY)
     setting.store(CredentialScope.TEAM)
     setting.store(CredentialScope.SERVICE_CLIENT, service_client=tenant.client)
-    invitation = create_invitation(actor=owner, organization=cast.org, email="invited@example.com")
+    invitation = create_invitation(actor=owner, organization=cast.org, email=f"{uuid4().hex}@example.com")
     waiting = create_request(
         actor=cast.user("member"), organization=cast.org, vendor="acme", connected_vendors=lambda: ["acme"]
     )

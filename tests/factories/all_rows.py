@@ -7,8 +7,8 @@ import re
 from django.apps import apps
 from django.db.models import Model
 
-# A session is noted as used by the request that is looked at.
-SESSIONS = re.compile(r"django_session|orgs_browsersession")
+# A session and its browser are noted as used by the request that is looked at.
+SESSIONS = re.compile(r"django_session|orgs_browsersession|orgs_knownbrowser")
 # Noted beside the calls, two seconds after the first of them.
 NOTED_LATER = frozenset(("last_used_at",))
 

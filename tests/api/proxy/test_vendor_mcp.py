@@ -83,7 +83,7 @@ def test_the_page_that_the_header_names(db: None, settings: Any) -> None:
     assert "http://testserver/v1/mcp" in page.content.decode()
     assert "answers 410" not in page.content.decode()
     settings.VENDOR_MCP_SUNSET = SUNSET
-    assert "answers 410 from 31 Jan 2028 on" in Browser().get("/docs/migrate").content.decode()
+    assert "returns 410 from 31 Jan 2028 on" in Browser().get("/docs/migrate").content.decode()
 
 
 async def test_it_shows_and_calls_the_tools_of_its_vendor_only(

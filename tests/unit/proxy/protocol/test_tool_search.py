@@ -60,6 +60,12 @@ def test_names_titles_texts_and_arguments_are_read() -> None:
     assert hits(index, "nothing of that") == hits(index, "") == []
 
 
+def test_long_texts_are_cut() -> None:
+    index = index_of([tool("acme_long", f"{'x ' * 2_000}coffee"), tool("acme_short", "coffee")], "Acme")
+    assert hits(index, "coffee") == ["acme_short"]
+    assert hits(index, " ".join([*(f"word{chr(97 + n)}" for n in range(16)), "coffee"])) == []
+
+
 def test_an_exact_name_is_first() -> None:
     index = index_of([tool("acme_list", "list list list"), tool("acme_list_all_lists", "list")], "Acme")
     assert hits(index, " ACME_LIST_ALL_LISTS ")[0] == "acme_list_all_lists"
