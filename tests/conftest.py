@@ -17,7 +17,6 @@ from django.test import TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from gateway.coordination import redis_store
 from gateway.lib import clock
 from gateway.lib.reserved_connections import close_reserved_connections
 from oauth_ext.jwt import keys
@@ -25,6 +24,7 @@ from tests import embedded
 from tests.e2e.scheduling import SharedServerScheduling
 from tests.emptying import empty_databases
 from tests.factories.cast import Cast, make_cast
+from tests.patience import widen_deadlines
 
 _IDENTIFIER = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -42,8 +42,7 @@ def pytest_configure() -> None:
         "search", patient, max_examples=1_000, derandomize=False, database=failures, print_blob=True
     )
     hypothesis.settings.load_profile("suite")
-    redis_store.THREAD_TIMEOUT_S = 20.0
-    redis_store.OPERATION_TIMEOUT_S = 5.0
+    widen_deadlines()
 
 
 def pytest_report_header() -> str:

@@ -7,6 +7,7 @@ import itertools
 import json
 import uuid
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -105,14 +106,16 @@ def compare(on: Stage, figures: Figures) -> None:
     for place, org_id in enumerate(ORGS):
         arrivals = Arrivals()
         arrivals.read(on.receiver_folder(place) / "batches", org_id)
-        rows = _rows(on, org_id)
-        _add(figures, arrivals, rows, confirmed[org_id])
+        _add(figures, arrivals, _orders(on, org_id), confirmed[org_id])
     figures.left = on.waiting()
     figures.set_aside = int(on.select("SELECT sum(refused + skipped) FROM audit_logdestination")[0][0])
 
 
-def _add(figures: Figures, arrivals: Arrivals, rows: dict[uuid.UUID, Place], confirmed: dict[uuid.UUID, float]) -> None:
+def _add(
+    figures: Figures, arrivals: Arrivals, orders: list[dict[uuid.UUID, Place]], confirmed: dict[uuid.UUID, float]
+) -> None:
     first = arrivals.first
+    rows = {row_id for order in orders for row_id in order}
     figures.rows += len(rows)
     figures.arrived += len(first)
     figures.batches += arrivals.batches
@@ -120,10 +123,9 @@ def _add(figures: Figures, arrivals: Arrivals, rows: dict[uuid.UUID, Place], con
     figures.differing += arrivals.differing
     figures.foreign += arrivals.foreign
     figures.lost += len(confirmed.keys() - first.keys())
-    figures.missing_rows += len(rows.keys() - first.keys())
-    figures.invented += len(first.keys() - rows.keys())
-    places = [rows[row_id] for row_id in first if row_id in rows]
-    figures.out_of_order += sum(before >= after for before, after in itertools.pairwise(places))
+    figures.missing_rows += len(rows - first.keys())
+    figures.invented += len(first.keys() - rows)
+    figures.out_of_order += sum(_out_of_order(first, order) for order in orders)
     waits = (first[row_id][0] - at for row_id, at in confirmed.items() if row_id in first)
     figures.longest_wait_s = max(figures.longest_wait_s, max(waits, default=0.0))
 
@@ -139,11 +141,27 @@ def _confirmed(on: Stage) -> dict[uuid.UUID, dict[uuid.UUID, float]]:
     return found
 
 
-def _rows(on: Stage, org_id: uuid.UUID) -> dict[uuid.UUID, Place]:
-    """The final rows of both logs."""
+def _out_of_order(first: Iterable[uuid.UUID], order: dict[uuid.UUID, Place]) -> int:
+    """The records of `order` that arrived after a record of a later place."""
+    places = [order[row_id] for row_id in first if row_id in order]
+    return sum(before >= after for before, after in itertools.pairwise(places))
+
+
+def _orders(on: Stage, org_id: uuid.UUID) -> list[dict[uuid.UUID, Place]]:
+    """The final rows whose places can be compared: of both logs on PostgreSQL, of each log on SQLite.
+
+    Source: docs/decisions/0042
+    """
+    of_logs = [_rows(on, table, org_id) for table in TABLES.values()]
+    if not on.environment["DATABASE_URL"].startswith("postgres"):
+        return of_logs  # each log counts its own positions
+    return [{row_id: place for rows in of_logs for row_id, place in rows.items()}]
+
+
+def _rows(on: Stage, table: str, org_id: uuid.UUID) -> dict[uuid.UUID, Place]:
+    """The final rows of a log."""
     return {
         uuid.UUID(str(row_id)): (int(position), uuid.UUID(str(row_id)))
-        for table in TABLES.values()
         for row_id, position in on.select(
             f"SELECT id, position FROM {table} WHERE position IS NOT NULL AND org_id = '{org_id.hex}'"
         )
