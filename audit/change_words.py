@@ -79,6 +79,8 @@ WORDS: dict[EventType, str] = {
     EventType.BILLING_ACTIVATED: sentence("activated the plan"),
     EventType.BILLING_LAPSED: sentence("ended the plan"),
     EventType.BILLING_UPDATED: sentence("changed the plan"),
+    EventType.ALERT_SETTINGS_UPDATED: sentence("changed the alert settings"),
+    EventType.ALERT_SECRET_ROTATED: sentence("rotated the signing secret of the alert webhook"),
     EventType.LOG_SHIPPING_CREATED: sentence("added the log destination {destination}"),
     EventType.LOG_SHIPPING_UPDATED: sentence("changed the log destination {destination}"),
     EventType.LOG_SHIPPING_DELETED: sentence("deleted the log destination {target}"),

@@ -8,8 +8,8 @@ class EventType(StrEnum):
     # service_client.updated, .secret_rotated, oauth.app_revoked, oauth.code_reuse_detected, vendor.tools_approved,
     # vendor.secret_echoed, billing.updated (a change within one plan state), server_access.expired, access_request.*,
     # credential.checked, credential_key.replaced, invitation.sent, member.joined, join_request.*, mail_domain.*,
-    # log_shipping.updated, .replayed, .recovered, .records_skipped, management_token.*, support.* (by staff in the
-    # console).
+    # alerts.*, log_shipping.updated, .replayed, .recovered, .records_skipped, management_token.*, support.* (by staff
+    # in the console).
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
     CREDENTIAL_REPLACED = "credential.replaced"
@@ -79,6 +79,8 @@ class EventType(StrEnum):
     BILLING_ACTIVATED = "billing.activated"
     BILLING_LAPSED = "billing.lapsed"
     BILLING_UPDATED = "billing.updated"
+    ALERT_SETTINGS_UPDATED = "alerts.settings_updated"
+    ALERT_SECRET_ROTATED = "alerts.secret_rotated"  # noqa: S105 - the name of an event
     LOG_SHIPPING_CREATED = "log_shipping.created"
     LOG_SHIPPING_UPDATED = "log_shipping.updated"
     LOG_SHIPPING_DELETED = "log_shipping.deleted"

@@ -78,6 +78,13 @@ def take(name: str, log: Log, limit: int) -> Batch | None:
     return Batch(rows, through)
 
 
+def begin_at_end(name: str, log: Log) -> None:
+    """A consumer that is new gets only what is written from now on."""
+    if not StreamCursor.objects.filter(name=name, log=log).exists():
+        end = end_of(log)
+        StreamCursor.objects.get_or_create(name=name, log=log, defaults={"position": end.position, "row_id": end.id})
+
+
 def take_stretch(name: str, log: Log, limit: int) -> Stretch | None:
     """As `take`, for a consumer whose own statements read the rows."""
     cursor = _locked(name, log)

@@ -98,6 +98,12 @@ def vendors_in_use() -> set[str]:
     return set(Credential.objects.filter(_USABLE).values_list("vendor", flat=True).distinct())
 
 
+def organizations_by_vendor(vendors: Collection[str]) -> dict[str, list[UUID]]:
+    """Of some vendors, the organizations that have connected each."""
+    rows = Credential.objects.filter(_USABLE, vendor__in=vendors) if vendors else Credential.objects.none()
+    return grouped(rows.order_by("vendor", "organization_id").values_list("vendor", "organization_id").distinct())
+
+
 def vendors_of_person(user: User) -> set[str]:
     """Slugs of the vendors that any of the person's organizations connected."""
     rows = Credential.objects.filter(_USABLE, organization__memberships__user=user)

@@ -8,6 +8,9 @@ from django.contrib.auth.models import Group
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 from orgs.models import (
     AccessRequest,
+    Alert,
+    AlertMessage,
+    AlertSettings,
     Identity,
     Invitation,
     JoinRequest,
@@ -164,3 +167,40 @@ class ToolSnapshotAdmin(ReadOnlyAdmin):
     list_display = ("organization", "vendor", "looked_at", "list_bytes")
     list_select_related = ("organization",)
     search_fields = ("organization__name", "vendor")
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin):
+    fields = ("organization", "kind", "cause", "label", "detail", "level", "began_at", "ended_at", "told_at")
+    list_display = ("began_at", "organization", "kind", "label", "ended_at")
+    list_filter = ("kind",)
+    list_select_related = ("organization",)
+    search_fields = ("=id", "cause", "label", "organization__name")
+
+
+@admin.register(AlertMessage)
+class AlertMessageAdmin(ReadOnlyAdmin):
+    fields = (
+        "organization",
+        "alert",
+        "kind",
+        "moment",
+        "label",
+        "created_at",
+        "mails",
+        "webhook",
+        "attempts",
+        "reason",
+    )
+    list_display = ("created_at", "organization", "kind", "moment", "label", "mails", "webhook")
+    list_filter = ("kind", "webhook")
+    list_select_related = ("organization",)
+    search_fields = ("=id", "label", "organization__name")
+
+
+@admin.register(AlertSettings)
+class AlertSettingsAdmin(ReadOnlyAdmin):
+    fields = ("organization", "muted_kinds", "by_mail", "webhook_url", "quiet_from", "quiet_until", "time_zone")
+    list_display = ("organization", "by_mail", "quiet_from", "quiet_until")
+    list_select_related = ("organization",)
+    search_fields = ("organization__name",)

@@ -11,6 +11,8 @@ from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from gateway.status.incidents import publish
 from gateway.status.samples import EVERY_S
+from proxy.control_plane.alerts import delivery, listing
+from proxy.control_plane.alerts.watch import watch
 from proxy.control_plane.health.leader import claim_round, vendors_to_probe
 from proxy.control_plane.health.monitor import run_round
 from proxy.control_plane.status_samples import take_samples
@@ -37,3 +39,21 @@ def record_status() -> None:
     if store.hit(Rule("status-samples", limit=1, window_s=int(EVERY_S) - 5), "leader").allowed:
         take_samples(store)
     publish()
+
+
+@shared_task(name="proxy.watch_alerts")  # type: ignore[untyped-decorator]
+def watch_alerts(is_slow: bool = False) -> int:
+    """Returns the number of messages that were queued. Spec: D166"""
+    return watch(is_slow=is_slow)
+
+
+# Acknowledged early: claims in the database do what a repeated message would.
+@shared_task(name="proxy.deliver_alerts", acks_late=False)  # type: ignore[untyped-decorator]
+def deliver_alerts() -> int:
+    """Returns the number of messages to webhooks that have ended."""
+    return delivery.deliver_waiting()
+
+
+@shared_task(name="proxy.remove_old_alerts")  # type: ignore[untyped-decorator]
+def remove_old_alerts() -> int:
+    return listing.remove_old()

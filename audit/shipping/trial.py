@@ -62,7 +62,7 @@ def send_test(destination: LogDestination, *, actor: Actor, request: Callable[..
     sender = sender_for(destination, noted)
     if isinstance(sender, DestinationRefused):
         return Trial(False, sender.reason)
-    with _slot(destination.org_id):
+    with trial_slot(destination.org_id):
         give_connections_back()
         sent = sender.send([_record(destination, actor)])
     count_sent(destination.org_id, sent.sent_bytes)
@@ -94,7 +94,8 @@ def _record(destination: LogDestination, actor: Actor) -> Event:
 
 
 @contextmanager
-def _slot(org_id: UUID) -> Iterator[None]:
+def trial_slot(org_id: UUID) -> Iterator[None]:
+    """A place among the tests that run now. Raises: TooManyTests."""
     if slots.take(org_id) is not SlotResult.TAKEN:
         raise TooManyTests
     try:

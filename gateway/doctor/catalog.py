@@ -39,6 +39,7 @@ CHECKS = (
     Check("queues", work_checks.queues, needs="redis"),
     Check("outbox", work_checks.outbox, needs="migrations"),
     Check("log_shipping", work_checks.log_shipping, needs="migrations"),
+    Check("messages", work_checks.messages, needs="migrations"),
     Check("revocation_journal", work_checks.revocation_journal),
     Check("restored", work_checks.restored),
     Check("vendors", provider_checks.vendors, needs="migrations"),

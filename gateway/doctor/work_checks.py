@@ -20,13 +20,15 @@ from gateway.doctor import redis_checks
 from gateway.doctor.verdict import Finding, error, ok, warning
 from gateway.lib import clock
 from gateway.lib.queues import SHIPPING_QUEUE
+from gateway.mail.models import MailState, OutgoingMail
 from gateway.recovery.restore import MARK
-from orgs.models import Organization
+from orgs.models import AlertMessage, Organization
 
 # The schedule seals each minute.
 SILENT = timedelta(minutes=5)
 LONG_QUEUE = 1_000
 LATE_BUMP = timedelta(minutes=1)
+LATE_MESSAGE = timedelta(minutes=15)
 
 
 def worker() -> Sequence[Finding]:
@@ -70,6 +72,20 @@ def outbox() -> Sequence[Finding]:
     if late:
         return [error(f"{late} changes of rights have not reached Redis for a minute. Look at Redis and the worker.")]
     return [ok("Every change of rights has reached the processes.")]
+
+
+def messages() -> Sequence[Finding]:
+    """E-mail and alerts that should have left."""
+    due = clock.now() - LATE_MESSAGE
+    mail = OutgoingMail.objects.filter(state=MailState.WAITING, created_at__lt=due).count()
+    alerts = AlertMessage.objects.filter(webhook=AlertMessage.Delivery.WAITING, created_at__lt=due).count()
+    found = []
+    if mail:
+        late = f"{mail} e-mails have waited for more than 15 minutes."
+        found.append(warning(f"{late} Look at the mail server, EMAIL_URL and the worker of the shipping queue."))
+    if alerts:
+        found.append(warning(f"{alerts} alerts have waited for their webhooks for more than 15 minutes."))
+    return found or [ok("No e-mail or alert waits for long.")]
 
 
 def log_shipping() -> Sequence[Finding]:

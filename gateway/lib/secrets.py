@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import secrets
@@ -16,6 +17,11 @@ def random_base62(length: int) -> str:
 def random_url_safe() -> str:
     """43 URL-safe characters, 256 random bits. Spec: D72"""
     return secrets.token_urlsafe(32)
+
+
+def random_webhook_secret() -> str:
+    """32 random bytes in the form of Standard Webhooks."""
+    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def sha256(text: str) -> bytes:

@@ -25,7 +25,7 @@ class MailKind:
 
     `subject`: a lazy translation; its placeholders are facts. `label`: the kind on the page where people choose.
     `facts_at_sending`: takes the stored facts and returns more, such as a secret link that is not stored; None when
-    there is nothing to tell any more.
+    there is nothing to tell any more. `is_per_organization`: a link ends it for the organization of the message.
     """
 
     name: str
@@ -33,6 +33,7 @@ class MailKind:
     label: str | Promise
     subject: str | Promise
     facts_at_sending: Callable[[Facts], Facts | None] | None = None
+    is_per_organization: bool = False
 
     @property
     def is_optional(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.conf import settings
 from django.core.signing import BadSignature, Signer
@@ -20,25 +21,37 @@ UNSUBSCRIBE_PATH = "mail/unsubscribe/"
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One kind for one address, which is known by its digest."""
+    """One kind for one address, which is known by its digest; from one organization, or from all of them."""
 
     kind: MailKind
     digest: bytes
+    organization_id: UUID | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the opt-out."""
+        return self.kind.name if self.organization_id is None else f"{self.kind.name}.{self.organization_id.hex}"
 
     def end(self) -> None:
-        OptOut.objects.get_or_create(address_sha256=self.digest, kind=self.kind.name)
+        OptOut.objects.get_or_create(address_sha256=self.digest, kind=self.name)
 
     def begin(self) -> None:
-        OptOut.objects.filter(address_sha256=self.digest, kind=self.kind.name).delete()
+        OptOut.objects.filter(address_sha256=self.digest, kind=self.name).delete()
 
 
 def digest_of(address: str) -> bytes:
     return secrets.sha256(address.lower())
 
 
-def unsubscribe_url(kind: MailKind, address: str) -> str:
+def subscription_to(kind: MailKind, address: str, organization_id: UUID | None = None) -> Subscription:
+    """The one that a link in a message of this organization ends."""
+    return Subscription(kind, digest_of(address), organization_id if kind.is_per_organization else None)
+
+
+def unsubscribe_url(kind: MailKind, address: str, organization_id: UUID | None = None) -> str:
     """A link without the address in it. It does not expire."""
-    token = Signer(salt=_SALT).sign(f"{kind.name}:{digest_of(address).hex()}")
+    subscription = subscription_to(kind, address, organization_id)
+    token = Signer(salt=_SALT).sign(f"{subscription.name}:{subscription.digest.hex()}")
     return f"{settings.BASE_URL}/{UNSUBSCRIBE_PATH}{token}"
 
 
@@ -48,15 +61,19 @@ def subscription_of(token: str) -> Subscription:
         name, _, digest = Signer(salt=_SALT).unsign(token).partition(":")
     except BadSignature:
         raise NotFound from None
-    kind = kind_named(name)
+    kind_name, _, organization = name.partition(".")
+    kind = kind_named(kind_name)
     if kind is None or not kind.is_optional:
         raise NotFound
-    return Subscription(kind, bytes.fromhex(digest))
+    return Subscription(kind, bytes.fromhex(digest), UUID(organization) if organization else None)
 
 
-def is_unwanted(kind: MailKind, address: str) -> bool:
+def is_unwanted(kind: MailKind, address: str, organization_id: UUID | None = None) -> bool:
     """Security notices are always sent."""
-    return kind.is_optional and OptOut.objects.filter(address_sha256=digest_of(address), kind=kind.name).exists()
+    if not kind.is_optional:
+        return False
+    names = {kind.name, subscription_to(kind, address, organization_id).name}
+    return OptOut.objects.filter(address_sha256=digest_of(address), kind__in=names).exists()
 
 
 def unwanted_kinds(address: str) -> set[str]:

@@ -44,11 +44,26 @@ def queue_mail(
 
     `facts`: texts, numbers, moments (`…_at`) and lists of texts, of which none is a secret. Raises: django.db.Error.
     """
-    if not is_on():
-        return []
+    return queue_all(mails_for(kind, recipients, organization_id=organization_id, facts=facts, about=about))
+
+
+def queue_all(mails: Iterable[OutgoingMail]) -> list[OutgoingMail]:
+    """Messages of `mails_for`, in one statement. Without a mail server none, and an empty list."""
+    return OutgoingMail.objects.bulk_create(mails) if is_on() else []
+
+
+def mails_for(
+    kind: MailKind,
+    recipients: Iterable[Recipient],
+    *,
+    organization_id: UUID | None,
+    facts: Facts,
+    about: UUID | None = None,
+) -> list[OutgoingMail]:
+    """The rows of `queue_mail`, not stored yet."""
     stored = {name: _stored(value) for name, value in facts.items()}
     once = {each.address.lower(): each for each in recipients if each.address}
-    return OutgoingMail.objects.bulk_create(
+    return [
         OutgoingMail(
             organization_id=organization_id,
             kind=kind.name,
@@ -59,7 +74,7 @@ def queue_mail(
             about=about,
         )
         for each in once.values()
-    )
+    ]
 
 
 def _stored(value: Any) -> Any:

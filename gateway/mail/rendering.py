@@ -44,7 +44,7 @@ def _rendered(engine: Engine, template: str, context: Facts) -> str:
 
 def _context(mail: OutgoingMail, kind: MailKind, facts: Facts, subject: str) -> dict[str, Any]:
     moments = {name: datetime.fromisoformat(value) for name, value in facts.items() if _is_moment(name, value)}
-    link = unsubscribe_url(kind, mail.address) if kind.is_optional else ""
+    link = unsubscribe_url(kind, mail.address, mail.organization_id) if kind.is_optional else ""
     return {
         **facts,
         **moments,

@@ -123,7 +123,7 @@ def _attempt(mail: OutgoingMail, server: _Server) -> Outcome:
     facts = None if kind is None else _facts(mail, kind)
     if kind is None or facts is None:
         return Outcome(MailState.OBSOLETE)
-    if is_unwanted(kind, mail.address):
+    if is_unwanted(kind, mail.address, mail.organization_id):
         return Outcome(MailState.UNWANTED)
     try:
         message_of(mail, kind, facts, server.connection()).send()

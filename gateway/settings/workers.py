@@ -47,10 +47,14 @@ CELERY_TASK_ROUTES = {
         "billing.mirror",
         "billing.mirror_customers",
         "mail.send_waiting",
+        "proxy.deliver_alerts",
     )
 }
 SHIPPING_EVERY_S = 2.0
 MAIL_EVERY_S = 5.0
+ALERTS_EVERY_S = 30.0
+ALERTS_SLOWLY_EVERY_S = 60.0  # with the looks that read more rows
+ALERT_DELIVERY_EVERY_S = 5.0
 CELERY_TIMEZONE = "UTC"
 USAGE_EVERY_S = 5.0
 MIRROR_EVERY_S = 30.0
@@ -76,6 +80,23 @@ CELERY_BEAT_SCHEDULE = {
     "audit.prune_shipping": {"task": "audit.prune_shipping", "schedule": crontab(minute="11")},
     "proxy.probe_vendors": {"task": "proxy.probe_vendors", "schedule": HEALTH_PROBE_INTERVAL_S},
     "proxy.record_status": {"task": "proxy.record_status", "schedule": 60.0, "options": {"expires": 60.0}},
+    "proxy.watch_alerts": {
+        "task": "proxy.watch_alerts",
+        "schedule": ALERTS_EVERY_S,
+        "options": {"expires": ALERTS_EVERY_S},
+    },
+    "proxy.watch_alerts_slowly": {
+        "task": "proxy.watch_alerts",
+        "kwargs": {"is_slow": True},
+        "schedule": ALERTS_SLOWLY_EVERY_S,
+        "options": {"expires": ALERTS_SLOWLY_EVERY_S},
+    },
+    "proxy.deliver_alerts": {
+        "task": "proxy.deliver_alerts",
+        "schedule": ALERT_DELIVERY_EVERY_S,
+        "options": {"expires": ALERT_DELIVERY_EVERY_S},
+    },
+    "proxy.remove_old_alerts": {"task": "proxy.remove_old_alerts", "schedule": crontab(hour="4", minute="27")},
     "gateway.remove_expired_sessions": {"task": "gateway.remove_expired_sessions", "schedule": crontab(minute="41")},
     "gateway.remove_idempotency_records": {
         "task": "gateway.remove_idempotency_records",

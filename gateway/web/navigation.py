@@ -75,6 +75,7 @@ SECTIONS: tuple[Section, ...] = (
         "settings",
         (
             NavItem(gettext_lazy("General"), "orgs:settings", Role.OWNER),
+            NavItem(gettext_lazy("Alerts"), "proxy_pages:alerts", Role.ADMIN),
             NavItem(gettext_lazy("Billing"), "billing_pages:plan", Role.OWNER),
         ),
     ),

@@ -20,6 +20,7 @@ _OF_SCHEMA: Mapping[tuple[str, str], Any] = {
     ("ServiceClientChange", "expires_at"): "2027-01-31",
 }
 _OF_MEMBER: Mapping[str, Any] = {
+    "byMail": True,
     "answer": "Only for the night shift",
     "code": "AB12-CD34",
     "config": {},
@@ -36,6 +37,7 @@ _OF_MEMBER: Mapping[str, Any] = {
     "expires_in_days": 90,
     "fields": VENDOR_FIELDS,
     "firstName": "Ana",
+    "kinds": ["vendor_down", "credential_rejected"],
     "label": "SIEM",
     "lastName": "Lima",
     "maxUses": 1,
@@ -44,17 +46,21 @@ _OF_MEMBER: Mapping[str, Any] = {
     "org_id": _ID,
     "overlap_hours": 24,
     "platform": "webhook",
+    "quietFrom": "22:00",
+    "quietUntil": "06:00",
     "reason": "For the night shift",
     "responsible_user_id": _ID,
     "role": "admin",
     "scope": "admin",
     "since": "2026-01-31",
     "stepDownTo": "admin",
+    "timeZone": "Europe/Berlin",
     "teamId": _ID,
     "teams": [_ID],
     "tools": ["acme_list_devices"],
     "vendor": "acme",
     "vendors": ["acme"],
+    "webhookUrl": "https://alerts.example.com/hook",
 }
 
 

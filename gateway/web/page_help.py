@@ -40,6 +40,7 @@ _DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "people#your-own-sign-ins": ("profile", "end-sessions"),
     "automate": ("api-try", "token-new", "token-revoke"),
     "people#e-mail": ("mail-choices",),
+    "alerts": ("proxy_pages:alerts",),
     "people#mail-domain": ("orgs:join", "orgs:mail-domain"),
     "vendors": ("proxy_pages:vendor", "proxy_pages:vendors"),
     "vendors#connect-a-vendor": ("credentials:catalog",),

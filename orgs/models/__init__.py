@@ -1,6 +1,7 @@
 """People and organizations. Reach tenant rows through orgs.membership_check or a selector that takes the org."""
 
 from orgs.models.access_request import AccessRequest
+from orgs.models.alert import Alert, AlertMessage, AlertSettings
 from orgs.models.browser_session import BrowserSession, KnownBrowser
 from orgs.models.invitation import Invitation, InvitationState
 from orgs.models.known_tool import KnownTool, ToolSnapshot
@@ -16,6 +17,9 @@ from orgs.models.user import Identity, UsedLogoutToken, User
 
 __all__ = [
     "AccessRequest",
+    "Alert",
+    "AlertMessage",
+    "AlertSettings",
     "BrowserSession",
     "Identity",
     "Invitation",

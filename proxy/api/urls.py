@@ -2,12 +2,24 @@
 
 from django.urls import path
 
+from proxy.api.alerts import (
+    AlertList,
+    AlertMessageList,
+    AlertSecretRotation,
+    AlertSettingsView,
+    AlertTest,
+)
 from proxy.api.discover import Discover
 from proxy.api.health import VendorHealthList
 
 app_name = "proxy_api"
 # Included before orgs.api, whose route would take `discover` for a role.
 urlpatterns = [
+    path("orgs/<str:org_id>/alert-settings", AlertSettingsView.as_view(), name="alert-settings"),
+    path("orgs/<str:org_id>/alert-settings/rotate-secret", AlertSecretRotation.as_view(), name="alert-secret"),
+    path("orgs/<str:org_id>/alert-settings/test", AlertTest.as_view(), name="alert-test"),
+    path("orgs/<str:org_id>/alerts", AlertList.as_view(), name="alerts"),
+    path("orgs/<str:org_id>/alert-messages", AlertMessageList.as_view(), name="alert-messages"),
     path("orgs/<str:org_id>/tool-access/<str:vendor>/discover", Discover.as_view(), name="discover"),
     path("orgs/<str:org_id>/vendor-health", VendorHealthList.as_view(), name="vendor-health"),
 ]

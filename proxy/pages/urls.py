@@ -3,6 +3,7 @@
 from django.urls import path
 
 from gateway.web.page_limit import page_limited
+from proxy.pages.alerts import AlertsPage
 from proxy.pages.connection_test import ConnectionTestPage
 from proxy.pages.explain import ExplainPage
 from proxy.pages.home import HomePage
@@ -30,6 +31,7 @@ urlpatterns = [
         ClientToolsPage.as_view(),
         name="client-tools",
     ),
+    path("orgs/<uuid:org_id>/settings/alerts", AlertsPage.as_view(), name="alerts"),
     path("status", page_limited(status), name="status"),
     path("status.json", page_limited(status_json), name="status-json"),
     path("status.atom", page_limited(status_feed), name="status-feed"),

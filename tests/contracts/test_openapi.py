@@ -130,8 +130,11 @@ def test_secrets_are_written_and_never_read() -> None:
         for member in schema.get("properties", {})
         if "secret" in member.lower()
     }
-    # Of a service client, the times of its rotation; of a rotation, the new secret, once.
-    assert holders == {"CreatedServiceClient", "RotatedSecret", "ServiceClient", "VendorField"}
+    # Of a service client and of alert settings, the times of a rotation; of a change, the new secret, once.
+    assert holders == {
+        *("AlertSettings", "ChangedAlertSettings", "CreatedServiceClient", "RotatedSecret", "ServiceClient"),
+        "VendorField",
+    }
     assert "fields" not in schemas["NamedKey"]["properties"]
     assert [name for name, schema in schemas.items() if "token" in schema.get("properties", {})] == [
         "CreatedManagementToken",

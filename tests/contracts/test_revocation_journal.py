@@ -68,7 +68,8 @@ SHORT = {"oauth_ext.AuthorizationRequest", "oauth_ext.DeviceGrant", "oauth_ext.G
 # Narrows, describes, or widens what a member or agent may use; after_restore says that these are of the backup.
 NO_RIGHT = {
     "oauth_ext.RememberedConsent", "oauth_ext.ServiceClientAllowlist", "oauth_ext.ServiceClientVendor",
-    "oauth_ext.SigningKey", "oauth_ext.UserCodeMiss", "orgs.AccessRequest", "orgs.JoinRequest", "orgs.KnownBrowser",
+    "oauth_ext.SigningKey", "oauth_ext.UserCodeMiss", "orgs.AccessRequest", "orgs.Alert", "orgs.AlertMessage",
+    "orgs.AlertSettings", "orgs.JoinRequest", "orgs.KnownBrowser",
     "orgs.KnownTool", "orgs.Removal",
     "orgs.ServerAccess", "orgs.Team", "orgs.TeamMembership", "orgs.ToolAllowlist", "orgs.ToolSnapshot",
 }  # fmt: skip

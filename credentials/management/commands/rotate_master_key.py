@@ -14,13 +14,14 @@ from gateway.keys.resealing import BATCH_SIZE, SealedRows, per_key_id, reseal
 from gateway.lib import clock
 from gateway.lib.keyring import keyring
 from oauth_ext.jwt.key_rows import SIGNING_KEYS
+from orgs.services.alert_secret_sealing import SECRETS
 from orgs.services.identity_sealing import REFRESH_TOKENS
 from orgs.services.invitation_sealing import TOKENS
 
 # Long enough for a process that was killed to count as ended.
 WAIT_S = HOLDS.total_seconds() + EVERY_S
 LOOK_EVERY_S = 2.0
-OTHERS = (SIGNING_KEYS, TOKENS, REFRESH_TOKENS, CONFIGS)
+OTHERS = (SIGNING_KEYS, TOKENS, REFRESH_TOKENS, CONFIGS, SECRETS)
 
 
 class Command(BaseCommand):

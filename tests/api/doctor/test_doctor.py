@@ -40,9 +40,11 @@ from gateway.doctor.catalog import CHECKS
 from gateway.doctor.verdict import Check, Finding, Status, error, ok, warning
 from gateway.keys.sealed_columns import key_fields
 from gateway.lib import clock, guarded_client
+from gateway.mail.models import OutgoingMail
 from gateway.recovery.restore import MARK
 from gateway.settings import workers
 from oauth_ext.models import SigningKey
+from orgs.models import AlertMessage
 from tests.factories.cast import Cast
 from tests.factories.tenant import connect, load_vendor
 from tests.fakes.redis_server import RedisServer, is_installed, makes_clusters, redis_server
@@ -585,3 +587,15 @@ def test_the_command_says_it_in_lines_and_as_json(monkeypatch: pytest.MonkeyPatc
 )
 def test_valkey_is_called_by_its_name(facts: dict[str, str], name: str) -> None:
     assert redis_checks.product(facts) == name
+
+
+def test_messages_that_wait_are_named(cast: Cast) -> None:
+    assert is_sound(work_checks.messages())
+    long_ago = clock.now() - timedelta(hours=1)
+    OutgoingMail.objects.create(kind="invitation", address="ana@example.com", created_at=long_ago)
+    AlertMessage.objects.create(
+        organization=cast.org, moment="begin", began_at=long_ago, created_at=long_ago, webhook="waiting"
+    )
+    found = work_checks.messages()
+    assert [each.status for each in found] == [Status.WARNING, Status.WARNING]
+    assert [each.message.split(" ", 2)[:2] for each in found] == [["1", "e-mails"], ["1", "alerts"]]

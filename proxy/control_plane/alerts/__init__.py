@@ -1,0 +1,1 @@
+"""Alerts: causes are looked for on a schedule, told once until they are over, and delivered. docs/decisions/0096"""

@@ -1,0 +1,110 @@
+"""Delivery to webhooks: at least once, of each organization in order, of all organizations at once.
+
+Only the first waiting message of an organization is sent, so an end never overtakes its begin.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
+
+from audit.shipping.events import Event
+from audit.shipping.platforms.exchange import Delivered, DestinationRefused
+from audit.shipping.sending import Sender
+from gateway.lib import clock, ids
+from gateway.lib.database_threads import give_connections_back
+from gateway.lib.guarded_client import Response, send
+from gateway.mail.sending import pause_after
+from orgs.alert_terms import WEBHOOK_GIVEN_UP_AFTER
+from orgs.models import AlertMessage, AlertSettings
+from orgs.models.alert import DETAIL_CHARACTERS
+from proxy.control_plane.alerts.webhook import event_of, sender_of
+
+AT_ONCE = 32  # requests
+LONGEST_S = 20.0  # no batch is begun after it
+# Longer than a batch can take: a message of a deliverer that died is free after it.
+CLAIMED_FOR = timedelta(minutes=2)
+WAITING, SENT, FAILED = (
+    AlertMessage.Delivery.WAITING.value,
+    AlertMessage.Delivery.SENT.value,
+    AlertMessage.Delivery.FAILED.value,
+)
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    message: AlertMessage
+    sender: Sender | DestinationRefused
+    event: Event
+
+    def send(self) -> str | None:
+        """None: the receiver has it; otherwise why not, in words without a secret. Blocks; needs no database."""
+        if isinstance(self.sender, DestinationRefused):
+            return self.sender.reason
+        verdict = self.sender.send([self.event]).verdict
+        return None if isinstance(verdict, Delivered) else self.sender.words(verdict.reason)
+
+
+def deliver_waiting(request: Callable[..., Response] = send) -> int:
+    """Return the number of messages that have ended. Those that a receiver does not take now wait longer."""
+    stop_at, ended = time.monotonic() + LONGEST_S, 0
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="alerts") as pool:
+        while time.monotonic() < stop_at and (parcels := _claimed(ids.new_id(), request)):
+            # No connection to the database is held while receivers take their time.
+            give_connections_back()
+            for parcel, reason in zip(parcels, pool.map(_Parcel.send, parcels), strict=True):
+                ended += _write(parcel.message, reason)
+    return ended
+
+
+def waiting_for_webhooks() -> int:
+    return AlertMessage.objects.filter(webhook=WAITING).count()
+
+
+def _claimed(claim: UUID, request: Callable[..., Response]) -> list[_Parcel]:
+    now = clock.now()
+    place = Window(RowNumber(), partition_by=[F("organization_id")], order_by=[F("created_at").asc(), F("id").asc()])
+    first = AlertMessage.objects.filter(webhook=WAITING).annotate(place=place).filter(place=1)
+    due = first.filter(next_attempt_at__lte=now).order_by("next_attempt_at").values_list("pk", flat=True)[:AT_ONCE]
+    # The WHERE clause is the lock: of two deliverers, one gets the row.
+    mine = AlertMessage.objects.filter(pk__in=list(due), webhook=WAITING, next_attempt_at__lte=now)
+    if not mine.update(claim=claim, next_attempt_at=now + CLAIMED_FOR):
+        return []
+    messages = list(AlertMessage.objects.filter(claim=claim, webhook=WAITING).select_related("organization"))
+    rows = {row.pk: row for row in AlertSettings.objects.filter(pk__in={each.organization_id for each in messages})}
+    return [_parcel(each, rows, request) for each in messages]
+
+
+def _parcel(message: AlertMessage, rows: dict[UUID, AlertSettings], request: Callable[..., Response]) -> _Parcel:
+    organization = message.organization
+    row = rows.get(organization.pk) or AlertSettings(organization=organization)
+    return _Parcel(message, sender_of(row, request), event_of(message, organization.name))
+
+
+def _write(message: AlertMessage, reason: str | None) -> bool:
+    """Whether the message has ended."""
+    now, attempts = clock.now(), message.attempts + 1
+    state = SENT if reason is None else WAITING
+    if reason is not None and now - message.created_at >= WEBHOOK_GIVEN_UP_AFTER:
+        state = FAILED
+    # A deliverer whose claim has run out writes nothing: another one has the message.
+    AlertMessage.objects.filter(pk=message.pk, claim=message.claim).update(
+        webhook=state,
+        reason=(reason or "")[:DETAIL_CHARACTERS],
+        attempts=attempts,
+        claim=None,
+        next_attempt_at=now + pause_after(attempts),
+        delivered_at=now if state == SENT else None,
+    )
+    if reason is not None:
+        log.info("alerts.not_delivered", message=str(message.pk), attempts=attempts, state=state)
+    return state != WAITING

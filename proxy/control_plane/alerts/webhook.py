@@ -1,0 +1,73 @@
+"""One alert message as an event for the webhook, in the form and with the signature of log shipping's webhook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.utils import translation
+
+from audit.shipping.events import Event
+from audit.shipping.platforms.exchange import DestinationRefused, Target
+from audit.shipping.platforms.registry import PLATFORMS
+from audit.shipping.platforms.webhook import Webhook
+from audit.shipping.sending import Sender
+from gateway.lib import clock
+from gateway.lib.guarded_client import Response, send
+from gateway.lib.outbound import is_own
+from gateway.lib.sentences import sentence
+from orgs.alert_terms import AlertKind, Moment
+from orgs.models import AlertMessage, AlertSettings
+from orgs.services.alert_secret_sealing import secrets_of
+from orgs.services.alert_settings import previous_secret_counts
+from proxy.control_plane.alerts import words
+
+_TYPES = {
+    Moment.BEGIN: "alert.began",
+    Moment.WORSE: "alert.worsened",
+    Moment.END: "alert.ended",
+    Moment.TEST: "alert.test",
+}
+
+
+def sender_of(row: AlertSettings, request: Callable[..., Response] = send) -> Sender | DestinationRefused:
+    if not row.webhook_url:
+        return DestinationRefused(sentence("There is no webhook any more."))
+    # The service may have moved to this address since it was stored.
+    if is_own(row.webhook_url, settings.BASE_URL):
+        return DestinationRefused(sentence("This is the gateway's own address. Enter a different one."))
+    secrets = secrets_of(row)
+    if secrets is None:
+        return DestinationRefused(sentence("The signing secret can’t be decrypted. Rotate it."))
+    config = {"secret": secrets.secret}
+    if secrets.previous and previous_secret_counts(row, clock.now()):
+        config["previousSecret"] = secrets.previous
+    # The key of a token, which a webhook does not have.
+    return Sender(PLATFORMS[Webhook.value], Target(row.webhook_url, config), (row.pk, b""), request)
+
+
+def event_of(message: AlertMessage, organization_name: str) -> Event:
+    """Machines read English. The same message has the same id and body at each attempt."""
+    moment = Moment(message.moment)
+    fields: dict[str, object] = {"orgId": str(message.organization_id), "organization": organization_name}
+    with translation.override("en"):
+        if moment is Moment.TEST:
+            fields["text"] = sentence("A test of alerts. Nothing is wrong.")
+        else:
+            fields |= _of_alert(message, AlertKind(message.kind), moment)
+    return Event(str(message.id), _TYPES[moment], message.created_at, fields)
+
+
+def _of_alert(message: AlertMessage, kind: AlertKind, moment: Moment) -> dict[str, object]:
+    told = words.Told(kind, moment, message.label, message.detail, message.level)
+    return {
+        "alertId": str(message.alert_id),
+        "kind": kind.value,
+        "cause": message.cause,
+        "label": message.label,
+        "level": message.level,
+        "beganAt": clock.rfc3339(message.began_at),
+        "text": words.headline(told),
+        "detail": words.detail(told),
+        "url": words.page_of(message.organization_id, kind, message.cause),
+    }
