@@ -40,4 +40,5 @@ SPIKE_BEGINS_AT = (20, 0.25)  # failed calls of a vendor in the window, and thei
 SPIKE_ENDS_BELOW = 0.1  # share
 SECRET_OVERLAP = timedelta(hours=24)
 MESSAGES_KEPT_FOR = timedelta(days=90)
+URL_CHARACTERS = 2_048  # of a webhook
 WEBHOOK_GIVEN_UP_AFTER = timedelta(days=1)

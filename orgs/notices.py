@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from uuid import UUID
 
 from django.utils.functional import Promise
@@ -12,8 +13,12 @@ from audit.actor import Actor
 from gateway.lib import clock
 from gateway.mail.kinds import MailKind, Purpose, register
 from gateway.mail.outbox import Recipient, is_on, queue_mail
+from gateway.mail.selectors import counts_since
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
+
+# An admin's script, or an admin who means harm, must not fill mailboxes and the outbox.
+NOTICES_AN_HOUR, AN_HOUR = 20, timedelta(hours=1)
 
 
 def _notice(name: str, label: str | Promise, subject: str | Promise) -> MailKind:
@@ -58,17 +63,21 @@ def owners_of(organization_id: UUID) -> list[User]:
 def tell_owners(
     kind: MailKind, *, organization_id: UUID, actor: User | Actor, also: Iterable[User] = (), **facts: object
 ) -> None:
-    """Queue a notice to the owners and the persons concerned, with the organization, the actor and the time."""
+    """Queue a notice to the owners and the persons concerned, with the organization, the actor and the time.
+
+    Of one kind, an address gets NOTICES_AN_HOUR; the last one says that further ones are in the admin log alone.
+    """
     if not is_on():
         return
+    now = clock.now()
     name = Organization.objects.values_list("name", flat=True).get(pk=organization_id)
-    told = {"organization": name, "org_id": str(organization_id), "actor": actor.as_actor().label}
-    queue_mail(
-        kind,
-        recipients_of([*owners_of(organization_id), *also]),
-        organization_id=organization_id,
-        facts={**told, "happened_at": clock.now(), **facts},
-    )
+    told = {"organization": name, "org_id": str(organization_id), "actor": actor.as_actor().label, "happened_at": now}
+    had = counts_since(kind, organization_id, now - AN_HOUR)
+    for each in {each.address: each for each in recipients_of([*owners_of(organization_id), *also])}.values():
+        left = NOTICES_AN_HOUR - had.get(each.address, 0)
+        if left > 0:
+            facts_for_it = {**told, "is_last": left == 1, **facts}
+            queue_mail(kind, [each], organization_id=organization_id, facts=facts_for_it)
 
 
 def tell_person(kind: MailKind, person: User, **facts: object) -> None:

@@ -28,7 +28,8 @@ _SECRET_SHAPES = (
     re.compile(rf"(?i)({_NAMES}\\?[\"']?\s{{0,4}}[=:]\s{{0,4}}\\?[\"'])[^\"'\\]+"),
     re.compile(rf"(?i)({_NAMES}=)[^&\s\"',;)}}\]]+"),
     re.compile(r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:]{0,200}:)[^\s/]{1,200}(?=@)"),
-    re.compile(r"(?i)((?:/|%2f)invite(?:/|%2f))[^/?#&%\s\"']+"),  # also as the return address of a sign-in
+    # Also as the return address of a sign-in.
+    re.compile(r"(?i)((?:/|%2f)(?:invite|unsubscribe)(?:/|%2f))[^/?#&%\s\"']+"),
 )
 
 

@@ -34,7 +34,7 @@ class OutgoingMail(models.Model):
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, null=True, related_name="+", db_index=False)
     kind = models.CharField(max_length=KIND_CHARACTERS)
-    # Security notices go first.
+    # Security notices go first among those of one organization.
     is_urgent = models.BooleanField(default=False)
     address = models.EmailField(max_length=254)
     # Empty: the language of the deployment.

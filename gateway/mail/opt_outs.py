@@ -6,14 +6,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 from django.core.signing import BadSignature, Signer
+from django.utils.encoding import punycode
 
 from gateway.lib import secrets
 from gateway.lib.errors import NotFound
 from gateway.mail.kinds import MailKind, kind_named, optional_kinds
 from gateway.mail.models import OptOut
 
+log = structlog.get_logger(__name__)
 _SALT = "gateway.mail.unsubscribe"
 # The worker does without the URL configuration, which loads every page.
 UNSUBSCRIBE_PATH = "mail/unsubscribe/"
@@ -40,7 +43,13 @@ class Subscription:
 
 
 def digest_of(address: str) -> bytes:
-    return secrets.sha256(address.lower())
+    """Of the address as mail servers see it: equal for all spellings of its domain."""
+    name, _, domain = address.rpartition("@")
+    try:
+        domain = punycode(domain)
+    except UnicodeError:
+        log.info("mail.domain_not_encoded")  # nor can a message to it be sent
+    return secrets.sha256(f"{name}@{domain}".lower())
 
 
 def subscription_to(kind: MailKind, address: str, organization_id: UUID | None = None) -> Subscription:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,9 @@ from gateway.mail.kinds import Facts, MailKind
 from gateway.mail.models import OutgoingMail
 
 FACT_CHARACTERS = 500
+# Inside a word: what mail programs make links of.
+_LINK_SIGNS = re.compile(r"(?<=\S)[./:](?=\S)")
+_NO_LINK = "\u200b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +95,8 @@ def one_line(text: str, characters: int = FACT_CHARACTERS) -> str:
     """The text without line ends and hidden characters: a fact cannot begin a header or a line of its own."""
     seen, _ = replace_hidden(text, lambda hidden: " " if hidden == "\r" else "")
     return " ".join(seen.split())[:characters]
+
+
+def unlinked(name: str) -> str:
+    """A stranger's name as it may stand in a message: no mail program makes a link of `https://x.example` in it."""
+    return _LINK_SIGNS.sub(rf"\g<0>{_NO_LINK}", name)

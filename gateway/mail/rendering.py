@@ -14,7 +14,7 @@ from django.utils import translation
 from gateway.mail.kinds import Facts, MailKind
 from gateway.mail.models import OutgoingMail
 from gateway.mail.opt_outs import unsubscribe_url
-from gateway.mail.outbox import one_line
+from gateway.mail.outbox import one_line, unlinked
 
 SUBJECT_CHARACTERS = 150
 # Engines of their own: the worker loads no template tags of pages, and plain text has nothing to escape.
@@ -50,7 +50,7 @@ def _context(mail: OutgoingMail, kind: MailKind, facts: Facts, subject: str) -> 
         **moments,
         "base_url": settings.BASE_URL,
         "language": translation.get_language(),
-        "subject": subject,
+        "subject": unlinked(subject),
         "address": mail.address,
         "unsubscribe_url": link,
     }

@@ -1,4 +1,4 @@
-"""Sends what waits in the outbox: at least once, security notices first, organizations in turn."""
+"""Sends what waits in the outbox: at least once, organizations in turn, of each its security notices first."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from uuid import UUID
 import structlog
 from django.core.mail import get_connection
 from django.core.mail.backends.base import BaseEmailBackend
-from django.db.models import F, Window
-from django.db.models.functions import RowNumber
+from django.db.models import F, TextField, Window
+from django.db.models.functions import Cast, Coalesce, RowNumber
 
 from gateway.lib import clock, ids
 from gateway.lib.sentences import sentence
@@ -32,6 +32,7 @@ LONGEST_PAUSE = timedelta(hours=1)
 GIVEN_UP_AFTER = timedelta(days=3)
 PERMANENT = 500  # the lowest reply of a mail server that another try does not change (RFC 5321 4.2.1)
 AWAY = sentence("The mail server did not answer.")
+FAULTY = sentence("The message could not be written.")
 log = structlog.get_logger(__name__)
 Connect = Callable[[], BaseEmailBackend]
 
@@ -67,6 +68,10 @@ def send_waiting(connect: Connect = get_connection, *, batch: int = BATCH) -> in
                 for each in waiting[place:]:
                     _write(each, claim, Outcome(MailState.WAITING, str(fault)))
                 break
+            except Exception as fault:
+                # One message that cannot be written must not keep those behind it.
+                log.error("mail.not_written", mail=str(mail.pk), kind=mail.kind, exc_info=fault)
+                outcome = Outcome(MailState.WAITING, str(FAULTY))
             _write(mail, claim, outcome)
             ended += outcome.state is not MailState.WAITING
     return ended
@@ -75,9 +80,10 @@ def send_waiting(connect: Connect = get_connection, *, batch: int = BATCH) -> in
 def _claimed(claim: UUID, batch: int) -> list[OutgoingMail]:
     """Free messages that are due, now this sender's."""
     due = OutgoingMail.objects.filter(state=MailState.WAITING, next_attempt_at__lte=clock.now())
-    # An organization with many messages does not hold up the others.
-    turn = Window(RowNumber(), partition_by=[F("organization_id")], order_by=F("created_at").asc())
-    chosen = due.annotate(turn=turn).order_by("-is_urgent", "turn", "created_at").values_list("pk", flat=True)[:batch]
+    # An organization with many messages, or one person, does not hold up the others: also not by security notices.
+    sender = Coalesce(Cast("organization_id", TextField()), Cast("address", TextField()))
+    turn = Window(RowNumber(), partition_by=[sender], order_by=[F("is_urgent").desc(), F("created_at").asc()])
+    chosen = due.annotate(turn=turn).order_by("turn", "-is_urgent", "created_at").values_list("pk", flat=True)[:batch]
     # The WHERE clause is the lock: of two senders, one gets the row.
     due.filter(pk__in=list(chosen)).update(claim=claim, next_attempt_at=clock.now() + CLAIMED_FOR)
     return list(OutgoingMail.objects.filter(claim=claim).order_by("-is_urgent", "created_at"))

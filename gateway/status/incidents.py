@@ -16,6 +16,7 @@ from gateway.coordination import backend
 from gateway.lib import clock
 from gateway.lib.errors import Conflict, Invalid, NotFound
 from gateway.lib.sentences import sentence
+from gateway.lib.text import is_unseen
 from gateway.status import open_incidents
 from gateway.status.models import (
     LABEL_MAX_CHARACTERS,
@@ -28,6 +29,8 @@ from gateway.status.parts import PARTS, of_vendor, vendor_of
 from gateway.status.stages import STAGES, Kind, Severity, Stage
 
 log = structlog.get_logger(__name__)
+_LINE_ENDS = dict.fromkeys(map(ord, "\r\n\t"))
+UNSEEN = sentence("Control and direction characters are not allowed.")
 SHOWN_FOR = timedelta(days=90)
 MOST_SHOWN = 50
 
@@ -109,6 +112,8 @@ def _check(new: NewIncident, now: datetime) -> None:
     fields: dict[str, list[str]] = {}
     if not 1 <= len(new.title.strip()) <= TITLE_MAX_CHARACTERS:
         fields["title"] = [sentence("Enter a title of at most %(most)s characters.", most=TITLE_MAX_CHARACTERS)]
+    elif _has_unseen(new.title):
+        fields["title"] = [UNSEEN]
     if not new.parts or not set(new.parts) <= set(known_parts()):
         fields["parts"] = [sentence("Choose the parts that are touched.")]
     if new.kind is Kind.MAINTENANCE:
@@ -130,6 +135,13 @@ def _check_text(text: str) -> None:
         raise Invalid(
             fields={"text": [sentence("Enter a text of at most %(most)s characters.", most=TEXT_MAX_CHARACTERS)]}
         )
+    if _has_unseen(text.translate(_LINE_ENDS)):
+        raise Invalid(fields={"text": [UNSEEN]})
+
+
+def _has_unseen(text: str) -> bool:
+    """Such characters reorder a page, and a feed cannot hold them at all."""
+    return any(map(is_unseen, text))
 
 
 def known_parts() -> dict[str, str]:

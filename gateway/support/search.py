@@ -12,16 +12,18 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from audit.selectors import request_subquery
+from gateway.lib import management_token_format
 from gateway.lib.ids import parse_id
 from gateway.lib.request_ids import is_request_id
 from gateway.support.page import SupportPage
 from gateway.web.search import search_words
 from oauth_ext import agent_key_format
 from oauth_ext.models import AgentKey, Client
-from orgs.models import Organization, User
+from orgs.models import ManagementToken, Organization, User
 
 SHOWN = 20  # of each kind
 _KEY = re.compile(rf"{agent_key_format.MARK}[0-9A-Za-z]{{1,{agent_key_format.PUBLIC_CHARACTERS}}}")
+_TOKEN = re.compile(rf"{management_token_format.MARK}[0-9A-Za-z]{{1,{management_token_format.PUBLIC_CHARACTERS}}}")
 APP = "App"
 _CLIENT = re.compile(r"(svc|mcpc)_[0-9A-Za-z_-]{1,250}|https://\S+")
 
@@ -37,12 +39,12 @@ class Hit:
 
 
 class SearchPage(SupportPage):
-    """GET /admin/?q=. A whole agent key is cut to its prefix and leaves the address."""
+    """GET /admin/?q=. A whole agent key or management token is cut to its prefix and leaves the address."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         words = search_words(request, "q")
-        if key := agent_key_format.parse(words):
-            return redirect(f"{request.path}?q={key.prefix}")
+        if whole := agent_key_format.parse(words) or management_token_format.parse(words):
+            return redirect(f"{request.path}?q={whole.prefix}")
         context = {"asked": words, "hits": found(words, may_act=self.may_act) if words else []}
         return self.page("support/search.html", "Support", context)
 
@@ -66,6 +68,8 @@ def _searches(words: str) -> list[Callable[[str], Iterable[Hit]]]:
         return [_people_by_address]
     if _KEY.fullmatch(words):
         return [_keys]
+    if _TOKEN.fullmatch(words):
+        return [_tokens]
     if _CLIENT.fullmatch(words):
         return [_clients]
     searches: list[Callable[[str], Iterable[Hit]]] = [_organizations]
@@ -102,6 +106,14 @@ def _keys(words: str) -> Iterable[Hit]:
         if row.client.organization is not None:
             note = f"{row.client.name} of {row.client.organization.name}"
             yield Hit("Agent key", row.prefix, note, _agent_url(row.client.organization, row.client))
+
+
+def _tokens(words: str) -> Iterable[Hit]:
+    rows = ManagementToken.objects.filter(prefix__startswith=words).select_related("membership__user")
+    for row in rows.order_by("prefix")[:SHOWN]:
+        person = row.membership.user
+        note = f"{row.name} of {person.name}"
+        yield Hit("Management token", row.prefix, note, reverse("support:person", args=[person.pk]))
 
 
 def _clients(words: str) -> Iterable[Hit]:

@@ -159,9 +159,13 @@ def _end_family(actor: Actor, row: TokenFamily) -> None:
 
 
 # ---- server access ----
+_KEY_DIGITS = 18  # of a number that fits the column
+
+
 def _access(organization: Organization, thing: str) -> ServerAccess:
     rows = ServerAccess.objects.select_related("membership__user", "team", "organization")
-    return required_row(rows.filter(organization=organization, pk=int(thing) if thing.isdecimal() else 0))
+    is_key = thing.isdecimal() and len(thing) <= _KEY_DIGITS
+    return required_row(rows.filter(organization=organization, pk=int(thing) if is_key else 0))
 
 
 def _access_target(row: ServerAccess) -> Target:

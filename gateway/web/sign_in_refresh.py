@@ -14,6 +14,7 @@ from django.utils.translation import gettext
 from mozilla_django_oidc.middleware import SessionRefresh
 
 from gateway.lib import clock, error_responses
+from gateway.lib.machine_paths import is_public_document
 from orgs.models import User
 from orgs.signin import confirmation, provider, session_confirmation
 from orgs.signin.confirmation import ConfirmationStatus
@@ -47,7 +48,7 @@ class SignInRefresh(SessionRefresh):
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:
         """None lets the request go on: anonymous, or the session is confirmed. Otherwise a redirect or a refusal."""
-        if settings.SESSION_COOKIE_NAME not in request.COOKIES or request.path_info.startswith(_SIGN_IN):
+        if settings.SESSION_COOKIE_NAME not in request.COOKIES or _is_exempt(request.path_info):
             return None
         try:
             return self._check(request)
@@ -94,6 +95,10 @@ class SignInRefresh(SessionRefresh):
             # Open redirect: the library stores the path unescaped, and a browser reads //host as another site.
             request.session["oidc_login_next"] = escape_leading_slashes(request.get_full_path())
         return answer
+
+
+def _is_exempt(path: str) -> bool:
+    return path.startswith(_SIGN_IN) or is_public_document(path)
 
 
 def _during_outage(request: HttpRequest, confirmed_at: datetime) -> HttpResponse | None:

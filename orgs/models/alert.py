@@ -6,12 +6,11 @@ from django.db import models
 from django.db.models import Q
 
 from gateway.lib import clock, ids
-from orgs.alert_terms import AlertKind, Moment
+from orgs.alert_terms import URL_CHARACTERS, AlertKind, Moment
 
 CAUSE_CHARACTERS = 120
 LABEL_CHARACTERS = 200
 DETAIL_CHARACTERS = 300
-URL_CHARACTERS = 2_048
 _KINDS = [(kind.value, kind.value) for kind in AlertKind]
 
 

@@ -35,6 +35,8 @@ from orgs.services.invitation_sealing import seal_token
 from orgs.services.joining import give_at_joining
 
 ADDRESS_CHARACTERS = 254
+# Quoted names, names in encoded words, and addresses of a network in place of a domain.
+_OTHER_SPELLINGS = ('"', "=?", "[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +232,16 @@ def checked_terms(*, email: str, max_uses: int, expires_in_days: int | None) -> 
 
 
 def is_address(text: str) -> bool:
-    """Whether the text is one e-mail address of at most 254 characters."""
+    """Whether the text is one e-mail address of at most 254 characters, in the plain spelling of its mailbox."""
+    # `"a"@x.org` is delivered to `a@x.org`: its limit and its unsubscription would not count for the other spelling.
+    is_plain = text.rpartition("@")[0].isascii() and not any(part in text for part in _OTHER_SPELLINGS)
+    if len(text) > ADDRESS_CHARACTERS or not is_plain:
+        return False
     try:
         validate_email(text)
     except ValidationError:
         return False
-    return len(text) <= ADDRESS_CHARACTERS
+    return True
 
 
 def record_invitation(event: EventType, actor: User | Actor, invitation: Invitation, **facts: object) -> None:

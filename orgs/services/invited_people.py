@@ -33,8 +33,9 @@ from orgs.services.invitations import (
 from orgs.services.server_access import require_vendors
 
 _SEPARATORS = re.compile(r"[,;\s]+")
-# `Ada Lovelace <ada@example.com>`, as mail programs copy it.
-_BRACKETED = re.compile(r"[^,;<>\r\n]*<([^<>]*)>")
+# The name in `Ada Lovelace <ada@example.com>`, as mail programs copy it. It begins where no name goes on: a search that
+# tries each character of a long line would take the square of its length.
+_BRACKETED = re.compile(r"(?<![^,;<>\r\n])[^,;<>\r\n]*<([^<>]*)>")
 
 
 class LineResult(StrEnum):

@@ -14,9 +14,8 @@ from gateway.web.api_view import OrgView
 from gateway.web.fields import Text, Texts, Timestamp, TrueOrFalse
 from gateway.web.gate import Gate
 from gateway.web.operation import Operation
-from orgs.alert_terms import ALL_KINDS, Moment
+from orgs.alert_terms import ALL_KINDS, URL_CHARACTERS, Moment
 from orgs.models import AlertMessage, AlertSettings
-from orgs.models.alert import URL_CHARACTERS
 from orgs.roles import Role, TokenScope
 from orgs.services import alert_settings
 from orgs.services.alert_settings import Changed, Changes

@@ -166,7 +166,9 @@ async def _decide_and_send(
     if denied is not None:
         return denied
     if call.contradiction is not None:
-        text = call.contradiction(found.listed.encoded[found.tool.exposed_name])
+        listed = found.listed.encoded[found.tool.exposed_name]
+        check = partial(call.contradiction, listed)
+        text = await fair_scheduler.run_small_inline(caller.principal.org_id, check, len(listed))
         if text is not None:
             return BadArguments(text, is_header_mismatch=True)
     arguments = call.arguments

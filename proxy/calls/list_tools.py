@@ -105,7 +105,7 @@ async def _guarded_part(
         index = await vendor_index(context, vendor, deadline=deadline)
     except Exception:
         # An internal error with one vendor must not hide the tools of the others.
-        _log_internal_error(context, vendor)
+        log_internal_error(context, vendor)
         return None, INTERNAL_ERROR
     if isinstance(index, str):
         return None, index
@@ -122,7 +122,7 @@ def _build(context: RequestContext, listed: Sequence[tuple[Vendor, ListPart]]) -
         try:
             by_name.update(_shown(context, vendor, part))
         except Exception:
-            _log_internal_error(context, vendor)
+            log_internal_error(context, vendor)
             failed.append(vendor.slug)
     return b",".join([by_name[name] for name in sorted(by_name)]), failed
 
@@ -136,5 +136,5 @@ def _shown(context: RequestContext, vendor: Vendor, part: ListPart) -> dict[str,
     }
 
 
-def _log_internal_error(context: RequestContext, vendor: Vendor) -> None:
+def log_internal_error(context: RequestContext, vendor: Vendor) -> None:
     log.exception("tools not listed", request_id=context.request_id, vendor=vendor.slug)

@@ -22,9 +22,8 @@ from gateway.lib.translated import translated
 from gateway.mail.outbox import is_on
 from gateway.web.form_page import OrgFormPage
 from gateway.web.gate import Gate
-from orgs.alert_terms import ALL_KINDS, AlertKind, Moment
+from orgs.alert_terms import ALL_KINDS, URL_CHARACTERS, AlertKind, Moment
 from orgs.models import Alert, AlertMessage, AlertSettings
-from orgs.models.alert import URL_CHARACTERS
 from orgs.notices import recipient_of
 from orgs.roles import Role
 from orgs.services import alert_settings

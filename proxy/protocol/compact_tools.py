@@ -107,7 +107,8 @@ def unwrapped(params: dict[str, Any]) -> dict[str, Any]:
 
 def is_own(params: dict[str, Any]) -> bool:
     """Whether params of tools/call, unwrapped, name one of the three."""
-    return params.get("name") in NAMES
+    name = params.get("name")
+    return isinstance(name, str) and name in NAMES
 
 
 def read(params: dict[str, Any]) -> Search | Describe:

@@ -25,7 +25,8 @@ _RELATED_SHARE: Final = 0.45  # of the weight of a word that only means much the
 _MAX_CHARACTERS: Final = 4_000
 _MAX_ASKED: Final = 16  # different words of a query
 _POSTING_BYTES, _TERM_BYTES, _TOOL_BYTES = 8, 190, 60  # estimates
-_word = re.compile(r"[a-z]+|[0-9]+")
+# Longer runs of letters are no words: in pieces, they fit the estimates and the memory of stems.
+_word = re.compile(r"[a-z]{1,40}|[0-9]{1,40}")
 _camel_case = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 # Words for the same act or thing in the interfaces of vendors. A word stands in one row.

@@ -14,6 +14,7 @@ from proxy.views.responses import HttpError
 
 MAX_ORIGIN_CHARACTERS = 300  # a host name has 253 at most
 MAX_PARAM_HEADERS = 50  # of one tool
+MAX_ASKED_HEADERS = 100  # of a preflight, which nobody counts; the rest is not read
 _is_param_header = re.compile(r"mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,100}", re.IGNORECASE).fullmatch
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -38,7 +39,8 @@ def preflight_response(request: HotPathRequest, method: str) -> HttpResponse:
 
 def _param_headers(asked: str | None) -> list[str]:
     """The Mcp-Param-* headers of a preflight: their names come from tools, so no list has them."""
-    names = [name.strip() for name in (asked or "").split(",")]
+    asked_names = (asked or "").split(",", MAX_ASKED_HEADERS)[:MAX_ASKED_HEADERS]
+    names = [name.strip() for name in asked_names]
     return [name for name in names if _is_param_header(name)][:MAX_PARAM_HEADERS]
 
 

@@ -103,7 +103,9 @@ class ServedRequest:
     async def refusal(self, fault: Exception) -> HttpResponse:
         """The response to a fault of `open` or of the view. Refusals count as requests, once. Spec: §8 · D22"""
         context = self._context
-        if isinstance(fault, HttpError) and context is not None and context.admission is None:
+        # An internal error too: a request that meets one must not be free.
+        is_of_a_store = isinstance(fault, DatabaseUnavailable | AuditUnavailable | CoordinationUnavailable)
+        if context is not None and context.admission is None and not is_of_a_store:
             try:
                 await count(context)
             except Exception as fault_of_count:

@@ -26,6 +26,8 @@ PAGED = {
         "server-access",
         "access-requests",
         "log-shipping",
+        "alerts",
+        "alert-messages",
     )
 }
 PAGED.add(("GET", "/api/profile/tokens"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -28,9 +28,10 @@ from orgs.models import AlertMessage, AlertSettings
 from orgs.models.alert import DETAIL_CHARACTERS
 from proxy.control_plane.alerts.webhook import event_of, sender_of
 
-AT_ONCE = 32  # requests
-LONGEST_S = 20.0  # no batch is begun after it
-# Longer than a batch can take: a message of a deliverer that died is free after it.
+AT_ONCE = 64  # requests
+LONGEST_S = 20.0  # no request is begun after it
+LOOK_EVERY_S = 1.0  # for messages that are new
+# Longer than a request can take: a message of a deliverer that died is free after it.
 CLAIMED_FOR = timedelta(minutes=2)
 WAITING, SENT, FAILED = (
     AlertMessage.Delivery.WAITING.value,
@@ -57,26 +58,34 @@ class _Parcel:
 def deliver_waiting(request: Callable[..., Response] = send) -> int:
     """Return the number of messages that have ended. Those that a receiver does not take now wait longer."""
     stop_at, ended = time.monotonic() + LONGEST_S, 0
+    under_way: dict[Future[str | None], AlertMessage] = {}
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="alerts") as pool:
-        while time.monotonic() < stop_at and (parcels := _claimed(ids.new_id(), request)):
+        while True:
+            # Receivers that answer make room at once: those that do not hold up nobody.
+            if time.monotonic() < stop_at:
+                parcels = _claimed(ids.new_id(), AT_ONCE - len(under_way), request)
+                under_way |= {pool.submit(parcel.send): parcel.message for parcel in parcels}
+            if not under_way:
+                return ended
             # No connection to the database is held while receivers take their time.
             give_connections_back()
-            for parcel, reason in zip(parcels, pool.map(_Parcel.send, parcels), strict=True):
-                ended += _write(parcel.message, reason)
-    return ended
+            done, _ = wait(under_way, timeout=LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+            for each in done:
+                ended += _write(under_way.pop(each), each.result())
 
 
 def waiting_for_webhooks() -> int:
     return AlertMessage.objects.filter(webhook=WAITING).count()
 
 
-def _claimed(claim: UUID, request: Callable[..., Response]) -> list[_Parcel]:
+def _claimed(claim: UUID, most: int, request: Callable[..., Response]) -> list[_Parcel]:
+    """At most so many; those that no receiver has failed yet come first."""
     now = clock.now()
     place = Window(RowNumber(), partition_by=[F("organization_id")], order_by=[F("created_at").asc(), F("id").asc()])
     first = AlertMessage.objects.filter(webhook=WAITING).annotate(place=place).filter(place=1)
-    due = first.filter(next_attempt_at__lte=now).order_by("next_attempt_at").values_list("pk", flat=True)[:AT_ONCE]
+    due = first.filter(next_attempt_at__lte=now).order_by("attempts", "next_attempt_at")[:most]
     # The WHERE clause is the lock: of two deliverers, one gets the row.
-    mine = AlertMessage.objects.filter(pk__in=list(due), webhook=WAITING, next_attempt_at__lte=now)
+    mine = AlertMessage.objects.filter(pk__in=[each.pk for each in due], webhook=WAITING, next_attempt_at__lte=now)
     if not mine.update(claim=claim, next_attempt_at=now + CLAIMED_FOR):
         return []
     messages = list(AlertMessage.objects.filter(claim=claim, webhook=WAITING).select_related("organization"))

@@ -27,7 +27,9 @@ def traveller() -> Iterator[time_machine.Traveller]:
 
 
 @pytest.fixture
-def stage(cast: Cast, settings: Any, traveller: time_machine.Traveller, undisturbed_stream: None) -> Iterator[Stage]:
+def stage(
+    committed_cast: Cast, settings: Any, traveller: time_machine.Traveller, undisturbed_stream: None
+) -> Iterator[Stage]:
     settings.ALLOW_PRIVATE_ENDPOINTS = True
     with smtp_server.running(settings) as mailbox, Receiver("webhook", clock=clock.now) as receiver:
         stage = Stage(committed_cast, mailbox, receiver, traveller)

@@ -71,6 +71,7 @@ def test_lists_and_the_test(stage: Stage) -> None:
     stage.round()
     _, (alert,) = send(browser, "GET", f"{base}/alerts")
     assert (alert["kind"], alert["cause"], alert["label"], alert["endedAt"]) == ("vendor_down", "acme", "Acme", None)
+    stage.traveller.shift(1)
     status, trial = send(browser, "POST", f"{base}/alert-settings/test")
     assert (status, trial) == (200, {"mailedTo": "admin@example.com", "webhook": True, "answer": ""})
     _, messages = send(browser, "GET", f"{base}/alert-messages")

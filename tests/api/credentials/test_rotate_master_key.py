@@ -105,7 +105,7 @@ def test_an_interrupted_run_is_readable_and_the_next_one_finishes(rotating: Sett
 
 def test_progress_is_printed_by_batch(rotating: Setting) -> None:
     printed = run(batch_size=3).splitlines()
-    assert printed[:8] == [
+    assert printed[:9] == [
         "3 data keys re-wrapped",
         "6 data keys re-wrapped",
         "7 data keys re-wrapped",
@@ -113,6 +113,7 @@ def test_progress_is_printed_by_batch(rotating: Setting) -> None:
         "0 invitation tokens sealed again",
         "0 refresh tokens of the identity provider sealed again",
         "0 log shipping configurations sealed again",
+        "0 secrets of alert webhooks sealed again",
         "done: 7 re-wrapped, 0 failed",
     ]
 

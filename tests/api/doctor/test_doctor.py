@@ -409,6 +409,7 @@ def test_every_table_with_a_sealed_column_is_asked() -> None:
         "audit.LogDestination",
         "credentials.OrganizationDataKey",
         "oauth_ext.SigningKey",
+        "orgs.AlertSettings",
         "orgs.Identity",
         "orgs.Invitation",
         "web.IdempotencyRecord",

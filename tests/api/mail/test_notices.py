@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import time_machine
 
 from credentials.credential_scope import CredentialScope
 from credentials.services.credentials import store_credential
 from gateway.catalog import registry
+from gateway.lib import clock
 from gateway.mail.models import OutgoingMail
 from gateway.mail.sending import send_waiting
 from gateway.web.sessions import SessionStore, key_of
 from oauth_ext.services.agent_keys import mint_agent_key
+from orgs import notices
+from orgs.models import Organization
+from orgs.notices import CREDENTIAL_REPLACED, NEW_AGENT_KEY, tell_owners
 from orgs.roles import Role
 from orgs.services.browser_sessions import note_use
 from orgs.services.mail_choices import choose_mail
@@ -91,6 +96,27 @@ def test_a_replaced_credential_is_told_of_and_a_first_one_is_not(cast: Cast, mai
     assert told("credential_replaced") == ["admin", "owner"]
     send_waiting()
     assert "second-secret-key" not in "".join(message.as_string() for message in mailbox.messages)
+
+
+def test_a_flood_of_changes_fills_no_mailbox(cast: Cast, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notices, "NOTICES_AN_HOUR", 2)
+    owner, words = cast.user("owner"), "further ones are in the admin log alone"
+
+    def change(organization: Organization, who: str) -> None:
+        tell_owners(CREDENTIAL_REPLACED, organization_id=organization.pk, actor=cast.user(who), vendor="Acme")
+
+    for _ in range(4):
+        change(cast.org, "admin")
+    change(cast.other_org, "other_owner")
+    tell_owners(NEW_AGENT_KEY, organization_id=cast.org.pk, actor=owner, agent="Bot", prefix="cak_0123456789ab")
+    assert told("credential_replaced") == ["other_owner", "owner", "owner"]
+    assert told("new_agent_key") == ["owner"]
+    send_waiting()
+    texts = [mailbox.text_of(place) for place in range(4) if mailbox.messages[place]["To"] == owner.email]
+    assert [words in " ".join(text.split()) for text in texts if "replaced credentials" in text] == [False, True]
+    with time_machine.travel(clock.now() + notices.AN_HOUR, tick=False):
+        change(cast.org, "admin")
+    assert told("credential_replaced") == ["other_owner", "owner", "owner", "owner"]
 
 
 def use(cast: Cast, agent: str, who: str = "member") -> None:

@@ -203,6 +203,30 @@ def test_security_notices_go_first_and_organizations_in_turn(cast: Cast, mailbox
     assert set(mailbox.recipients) == {"owner@example.com", "a0@example.com", "b@example.com"}
 
 
+def test_many_security_notices_hold_up_no_other_organization(cast: Cast, mailbox: Mailbox) -> None:
+    queue(cast, *[f"owner{number}@example.com" for number in range(5)])
+    optional = MailKind("new_owner", Purpose.OPTIONAL, "", NEW_OWNER.subject)
+    queue_mail(optional, [Recipient("b@example.com")], organization_id=cast.other_org.pk, facts=FACTS)
+    for _ in range(3):
+        queue_mail(NEW_OWNER, [Recipient("a@example.com")], organization_id=None, facts=FACTS)
+    queue_mail(NEW_OWNER, [Recipient("c@example.com")], organization_id=None, facts=FACTS)
+    send_waiting(batch=4)
+    assert set(mailbox.recipients) == {"owner0@example.com", "b@example.com", "a@example.com", "c@example.com"}
+
+
+def test_a_message_that_cannot_be_written_keeps_no_other_one(cast: Cast, mailbox: Mailbox) -> None:
+    [faulty] = queue_mail(NEW_OWNER, [Recipient("no@example.com")], organization_id=cast.org.pk, facts={"other": 1})
+    queue(cast, "ada@example.com")
+    assert send_waiting() == 1
+    assert mailbox.recipients == ["ada@example.com"]
+    faulty.refresh_from_db()
+    assert (faulty.state, faulty.attempts, faulty.claim) == (MailState.WAITING, 1, None)
+    assert faulty.reason == str(sending.FAULTY)
+    with later(timedelta(days=3)):
+        assert send_waiting() == 0
+    assert states()["no@example.com"] == MailState.FAILED
+
+
 @pytest.mark.embedded
 def test_fifty_senders_send_each_message_once(committed_cast: Cast, mailbox: Mailbox) -> None:
     queue(committed_cast, *[f"person{number}@example.com" for number in range(20)])

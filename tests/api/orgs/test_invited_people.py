@@ -72,12 +72,52 @@ def results(answer: Any) -> list[tuple[str, str, bool]]:
         ("a@x.org, b@x.org;c@x.org\r\nd@x.org", ["a@x.org", "b@x.org", "c@x.org", "d@x.org"]),
         ('Ada Lovelace <a@x.org>, "B, the other" <b@x.org>', ["a@x.org", "b@x.org"]),
         ("a@x.org\nA@X.org", ["A@X.org"]),
+        ("Ada<a@x.org>Bo<b@x.org>", ["a@x.org", "b@x.org"]),
+        ("<a@x.org> <b@x.org>", ["a@x.org", "b@x.org"]),
         (" ,;\n\t", []),
         ("no-address", ["no-address"]),
     ],
 )
 def test_a_pasted_list_is_taken_apart(text: str, found: list[str]) -> None:
     assert [each for each in addresses_in(text) if "@" in each or each == "no-address"] == found
+
+
+def test_a_long_line_is_taken_apart_in_one_pass() -> None:
+    # Each refused beginning would read the rest of the line again.
+    assert addresses_in("a" * 2_000_000) == ["a" * 2_000_000]
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        '"a"@example.com',
+        '"\\a"@example.com',
+        "=?utf-8?q?a?=@example.com",
+        "\u212a@example.com",
+        "a@[127.0.0.1]",
+    ],
+)
+def test_no_other_spelling_of_an_address_is_written_to(api: Api, mailbox: Mailbox, spelling: str) -> None:
+    Subscription(INVITATION, digest_of("a@example.com")).end()
+    answer = invite(api, spelling, "b@example.com")
+    assert [line[1] for line in results(answer)] == ["invalid", "invited"]
+    post(api, "/orgs/{org}/invitations", {"email": spelling}, who="admin", status=400)
+    send_waiting()
+    assert mailbox.recipients == ["b@example.com"]
+
+
+@pytest.mark.parametrize("spelling", ["a@exam\xadple.com", "a@e\uff58ample.com", "A@EXAMPLE.com"])
+def test_another_spelling_of_a_domain_is_the_same_address(
+    api: Api, mailbox: Mailbox, settings: Any, spelling: str
+) -> None:
+    settings.INVITATION_MAILS_TO_ADDRESS = Rule("invitation-mails-to-address", limit=1, window_s=86_400)
+    Subscription(INVITATION, digest_of("a@example.com")).end()
+    assert [line[1] for line in results(invite(api, spelling, "b@b\xfccher.example"))] == ["invited", "invited"]
+    theirs = {"emails": ["a@example.com", "b@xn--bcher-kva.example"]}
+    answer = post(api, "/orgs/{other}/invitations/people", theirs, who="other_owner", status=201)
+    assert [line[1] for line in results(answer)] == ["limit_reached", "limit_reached"]
+    send_waiting()
+    assert mailbox.recipients == ["b@xn--bcher-kva.example"]
 
 
 def test_each_address_has_its_own_result(api: Api, mailbox: Mailbox) -> None:
@@ -111,6 +151,19 @@ def test_the_message_has_the_link_and_no_table_has_it(api: Api, mailbox: Mailbox
     assert link in mailbox.text_of(0, "html")
     assert accept_invitation(user=api.cast.user("stranger"), token=token).membership.role == "member"
     assert token not in str(list(OutgoingMail.objects.values()))
+
+
+def test_names_of_strangers_become_no_links(api: Api, mailbox: Mailbox) -> None:
+    Organization.objects.filter(pk=api.cast.org.pk).update(name="You won: https://evil.example/x, see www.evil.example")
+    invite(api, "a@example.com")
+    send_waiting()
+    [message] = mailbox.messages
+    assert message["Subject"].endswith("You won: https://evil.example/x, see www.evil.example")
+    for kind in ("plain", "html"):
+        text = mailbox.text_of(0, kind)
+        assert not re.search(r"https?://evil|evil\.example|www\.evil", text)
+        assert "You won: " in text
+        assert LINK.search(text)
 
 
 def test_an_invitation_that_ended_before_the_message_went_out_sends_none(api: Api, mailbox: Mailbox) -> None:

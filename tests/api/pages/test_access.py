@@ -159,8 +159,8 @@ LINKS_OF_ADMINS = LINKS_OF_MEMBERS | {
 @pytest.mark.parametrize(
     ("who", "links"),
     [
-        ("owner", LINKS_OF_ADMINS | {"Settings": {"General", "Billing"}}),
-        ("admin", LINKS_OF_ADMINS),
+        ("owner", LINKS_OF_ADMINS | {"Settings": {"General", "Alerts", "Billing"}}),
+        ("admin", LINKS_OF_ADMINS | {"Settings": {"Alerts"}}),
         ("member", LINKS_OF_MEMBERS),
     ],
 )

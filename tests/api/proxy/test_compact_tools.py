@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ from django.conf import LazySettings
 
 from audit.models import RequestAuditEntry
 from gateway.coordination.rules import Rule
-from proxy.protocol import compact_tools
+from proxy.protocol import compact_tools, tool_search
+from proxy.protocol.tool_search import SearchIndex
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.modern import ask
 from tests.factories.tenant import Tenant, restrict_tools
@@ -147,6 +150,30 @@ async def test_wrong_arguments_are_told_to_the_model(
     assert vendor.seen["tools/call"] == 0
 
 
+@pytest.mark.parametrize("name", [None, 5, {}, ["search_tools"], {"name": "search_tools"}])
+async def test_a_name_that_is_no_text_is_refused(agent: Agent, tenant: Tenant, vendor: FakeVendor, name: Any) -> None:
+    for answer in (
+        await agent.rpc(tenant.agent_key, "tools/call", {"name": name, "arguments": {}}, path=PATH),
+        await ask(agent, tenant.agent_key, "tools/call", {"name": name, "arguments": {}}, path=PATH),
+    ):
+        assert answer.status_code == 200
+        assert answer.json()["error"]["code"] == -32602
+    assert vendor.seen["tools/call"] == 0
+
+
+async def test_a_request_that_meets_an_internal_error_counts(
+    agent: Agent, tenant: Tenant, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(params: dict[str, Any]) -> dict[str, Any]:
+        raise RuntimeError("of this test")
+
+    settings.BACKSTOP = Rule("backstop", limit=1, window_s=3600)
+    monkeypatch.setattr(compact_tools, "unwrapped", fail)
+    asked = {"name": "search_tools", "arguments": {"query": "reboot"}}
+    answers = [await agent.rpc(tenant.agent_key, "tools/call", asked, path=PATH) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [500, 429]
+
+
 @pytest.mark.parametrize("query", ["tools=", "tools=all", "tools=search&tools=search", "tools=Search", "tools"])
 async def test_other_values_are_refused(agent: Agent, tenant: Tenant, vendor: FakeVendor, query: str) -> None:
     answer = await agent.rpc(tenant.agent_key, "tools/list", path=f"/v1/mcp?{query}")
@@ -170,6 +197,56 @@ async def test_a_vendor_that_is_away_is_named(agent: Agent, tenant: Tenant, vend
         found = await text_of(agent, tenant.agent_key, "search_tools", query="reboot")
     vendor.hang_s = 0.0
     assert list(found["unavailable"]) == ["fake"]
+
+
+@pytest.mark.parametrize(("tools", "thread"), [(2, "MainThread"), (600, "long-work_0")])
+async def test_a_search_in_large_lists_leaves_the_event_loop_free(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch, tools: int, thread: str
+) -> None:
+    words = " ".join(tool_search._SAME)[:400]
+    vendor.tools = [
+        {"name": f"fake_{n}", "description": words, "inputSchema": {"type": "object"}} for n in range(tools)
+    ]
+    ranked, seen = tool_search.ranked, []
+
+    def noted(indexes: Sequence[SearchIndex], query: str) -> Iterator[tuple[int, str]]:
+        seen.append(threading.current_thread().name)
+        return ranked(indexes, query)
+
+    monkeypatch.setattr(tool_search, "ranked", noted)
+    found = await text_of(agent, tenant.agent_key, "search_tools", query="create a ticket", limit=2)
+    assert len(found["tools"]) == 2
+    assert seen == [thread]
+
+
+ODD_SCHEMAS: list[Any] = [
+    {"type": "object", "required": 5},
+    {"type": "object", "required": True},
+    {"type": "object", "required": {"a": 1}, "properties": {"": None}},
+    {"type": 7, "required": [5, None, "id", ["x"]]},
+]
+
+
+@pytest.mark.parametrize("schema", ODD_SCHEMAS)
+async def test_an_odd_schema_takes_no_tool_away(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, schema: dict[str, Any]
+) -> None:
+    vendor.tools = [*vendor.tools, {"name": "fake_odd_device", "description": "Restarts oddly.", "inputSchema": schema}]
+    found = (await text_of(agent, tenant.agent_key, "search_tools", query="restart a device"))["tools"]
+    assert {tool["name"] for tool in found} == {"fake_reboot_device", "fake_odd_device"}
+    required = next(tool["requiredArguments"] for tool in found if tool["name"] == "fake_odd_device")
+    assert required == (["id"] if schema["type"] == 7 else [])
+
+
+async def test_a_list_that_cannot_be_searched_is_named(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*definitions: Any) -> SearchIndex:
+        raise RuntimeError("of this test")
+
+    monkeypatch.setattr(tool_search, "index_of", fail)
+    found = await text_of(agent, tenant.agent_key, "search_tools", query="restart")
+    assert (found["tools"], found["unavailable"]) == ([], {"fake": "internal_error"})
 
 
 async def test_a_search_counts_as_a_request(agent: Agent, tenant: Tenant, settings: LazySettings) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import threading
 from typing import Any
 
 import pytest
 
+from proxy.protocol.modern import param_headers
 from tests.api.proxy.conftest import Agent, headers
 from tests.api.proxy.modern import PATHS, VERSION, ask, bearer_of, call, error, meta, said
 from tests.api.proxy.traces import rows
@@ -226,6 +228,26 @@ async def test_headers_of_arguments_say_what_the_arguments_say(
     assert "result" in earlier.json(), "an earlier version has no such headers"
 
 
+@pytest.mark.parametrize(("members", "thread"), [(10, "MainThread"), (5_000, "long-work_0")])
+async def test_a_large_schema_is_read_beside_the_event_loop(
+    agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch, members: int, thread: str
+) -> None:
+    many = {f"member_{n}": {"type": "string"} for n in range(members)}
+    schema = {**REGION["inputSchema"], "properties": {**REGION["inputSchema"]["properties"], **many}}
+    vendor.tools = [{**REGION, "inputSchema": schema}]
+    annotated, seen = param_headers.annotated, []
+
+    def noted(schema: object) -> tuple[param_headers.ParamHeader, ...] | None:
+        seen.append(threading.current_thread().name)
+        return annotated(schema)
+
+    monkeypatch.setattr(param_headers, "annotated", noted)
+    answer = await call(agent, tenant.agent_key, "fake_query", {"region": "eu"})
+    assert error(answer) == (400, -32020)
+    assert seen == [thread]
+    assert vendor.seen["tools/call"] == 0
+
+
 async def test_a_header_of_an_argument_sent_twice_is_refused(agent: Agent, tenant: Tenant, vendor: FakeVendor) -> None:
     vendor.tools.append(REGION)
     params = {"name": "fake_query", "arguments": {"region": "a,a"}, "_meta": meta()}
@@ -245,6 +267,10 @@ async def test_a_browser_may_send_headers_of_arguments(agent: Agent) -> None:
     answer = await agent.http.options("/v1/mcp", headers=asked)
     allowed = answer.headers["Access-Control-Allow-Headers"]
     assert allowed.endswith("Last-Event-ID, mcp-param-region, mcp-param-Limit")
+    asked["Access-Control-Request-Headers"] = "," * 98 + "mcp-param-region,mcp-param-limit,mcp-param-late"
+    answer = await agent.http.options("/v1/mcp", headers=asked)
+    # The rest of a long list is not read.
+    assert answer.headers["Access-Control-Allow-Headers"].endswith("Last-Event-ID, mcp-param-region, mcp-param-limit")
 
 
 @pytest.mark.parametrize("path", PATHS)

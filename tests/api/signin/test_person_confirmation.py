@@ -140,6 +140,22 @@ def test_a_removed_person_loses_the_api_and_forms_too(
     assert person(ANA).display_name != "Eve"
 
 
+@pytest.mark.parametrize(
+    "path", ["/status.json", "/status.atom", "/api/schema", "/.well-known/oauth-authorization-server"]
+)
+def test_documents_that_caches_share_ask_about_nobody_and_set_no_cookie(
+    idp: DemoIdentityProvider, later: Callable[[float], None], asked: list[str], path: str
+) -> None:
+    ana, _ = sign_in(ANA)
+    later(15)
+    answer = ana.get(path)
+    assert (answer.status_code, answer["Cache-Control"].partition(",")[0]) == (200, "public")
+    assert not answer.cookies
+    assert asked == []
+    assert ana.get("/profile").status_code == 200
+    assert len(asked) == 1
+
+
 def test_who_stays_loses_nothing_and_is_asked_about_rarely(
     idp: DemoIdentityProvider, later: Callable[[float], None], asked: list[str]
 ) -> None:

@@ -134,6 +134,9 @@ def test_each_of_the_two_has_a_permission_of_its_own() -> None:
         ({"ends_at": "2999-01-01 10:00"}, "An incident ends with its last update."),
         ({"text": " "}, "required"),
         ({"text": "x" * 4_001}, "at most 4000"),
+        ({"title": "Calls\x1bfail"}, "Control and direction characters"),
+        ({"text": "Look at \x1c this"}, "Control and direction characters"),
+        ({"text": "Look at \u202e this"}, "Control and direction characters"),
         ({"severity": "huge"}, "not one of the available choices"),
     ],
 )

@@ -19,6 +19,7 @@ from orgs.models import BrowserSession, Membership, User
 from tests.api.support.conftest import Scene, add_call
 from tests.api.support.people import ACT, VIEW, act, browser_of, reasons, staff_browser, staff_person
 from tests.factories.cast import Cast
+from tests.factories.management_tokens import made_token
 from tests.factories.statements import statements
 
 HOSTILE = ("' OR 1=1 --", '"; DROP TABLE orgs_user; --', "<script>alert(1)</script>", "%_\\", "a\0b", "@" * 300)
@@ -96,6 +97,8 @@ def test_things_of_another_organization_are_not_there(scene: Scene, staff: Brows
         f"actions/delete-agent/{scene.others.client.id}",
         f"actions/cancel-plan/{scene.cast.other_org.id}",
         "actions/revoke-access/none",
+        f"actions/revoke-access/{10**18}",
+        f"actions/revoke-access/{'9' * 5_000}",
         "actions/nothing/1",
     ):
         assert staff.get(f"{organization}/{path}").status_code == 404, path
@@ -204,6 +207,20 @@ def test_a_whole_key_leaves_the_address(scene: Scene, staff: Browser) -> None:
     prefix = scene.tenant.agent_key.rpartition("_")[0]
     answer = staff.get("/admin/", {"q": scene.tenant.agent_key})
     assert answer["Location"] == f"/admin/?q={prefix}"
+
+
+def test_a_whole_management_token_leaves_the_address(scene: Scene, staff: Browser) -> None:
+    token = made_token(scene.cast, "member")
+    prefix = token.rpartition("_")[0]
+    answer = staff.get("/admin/", {"q": token})
+    assert answer["Location"] == f"/admin/?q={prefix}"
+    [hit] = found(prefix)
+    assert (hit.kind, hit.name, hit.url) == (
+        "Management token",
+        prefix,
+        f"/admin/support/people/{scene.cast.user('member').pk}",
+    )
+    assert f">{prefix}<" in staff.get(hit.url).content.decode()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from django.core import signing
 from gateway.lib import clock
 from oauth_ext.models import Client, ServiceClientVendor
 from oauth_ext.services.service_clients import create_service_client
-from orgs.models import Invitation, Membership, ServerAccess, Team
+from orgs.models import Alert, AlertMessage, Invitation, Membership, ServerAccess, Team
 from orgs.services import invitation_sealing
 from orgs.services.invitations import create_invitation
 from tests.factories.api import Api
@@ -58,6 +58,15 @@ def fill_destinations(cast: Cast) -> None:
         webhook_of(cast.user("owner"), cast.org, f"SIEM {number % 3}")
 
 
+def fill_alerts(cast: Cast) -> None:
+    now = clock.now()
+    for number in range(7):
+        alert = Alert.objects.create(organization=cast.org, kind="vendor_down", cause=f"v{number}", began_at=now)
+        AlertMessage.objects.create(
+            organization=cast.org, alert=alert, kind=alert.kind, moment="begin", began_at=now, created_at=now
+        )
+
+
 LISTS = {
     "members": fill_members,
     "teams": fill_teams,
@@ -65,6 +74,8 @@ LISTS = {
     "service-clients": fill_clients,
     "server-access": fill_access,
     "log-shipping": fill_destinations,
+    "alerts": fill_alerts,
+    "alert-messages": fill_alerts,
 }
 
 

@@ -101,6 +101,7 @@ def test_bytes_are_never_shown() -> None:
         (f"redis://:{SECRET}@cache:6379/0", SECRET),
         (f"redis://:p@{SECRET}@cache:6379/0", SECRET),
         (f"GET /invite/{SECRET} 200", SECRET),
+        (f"POST /mail/unsubscribe/invitation:{SECRET} 200", SECRET),
         (f"Cookie: session={SECRET}; other=1", SECRET),
     ],
 )

@@ -12,6 +12,7 @@ from tests.factories.vendor_tools import definitions, questions
 
 FOUND_SHARE = 0.9  # of the questions, among the first FIRST hits
 FIRST = 5
+_LETTERS = str.maketrans("0123456789", "abcdefghij")
 
 
 def tool(name: str, description: str = "", **more: Any) -> dict[str, Any]:
@@ -97,3 +98,12 @@ def test_written_questions_find_their_tool() -> None:
             missed.append(query)
     assert len(missed) <= round((1 - FOUND_SHARE) * 60), missed
     assert sum(index.kept_bytes for index in indexes) < 2_000_000
+
+
+def test_long_runs_of_letters_are_within_the_estimate() -> None:
+    longest = 4_000
+    tools = [tool(f"acme_{n}", f"{n:04}".translate(_LETTERS) + "x" * (longest - 4)) for n in range(500)]
+    index = index_of(tools, "Acme")
+    assert sum(map(len, index.postings)) < index.kept_bytes
+    assert max(map(len, words("y" * longest))) <= 40
+    assert hits(index, tools[7]["description"])[0] == "acme_7"
