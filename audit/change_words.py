@@ -47,9 +47,9 @@ WORDS: dict[EventType, str] = {
     EventType.MEMBER_DEACTIVATED: sentence("deactivated {person}"),
     EventType.MEMBER_REACTIVATED: sentence("reactivated {person}"),
     EventType.MEMBER_SESSIONS_ENDED: sentence("ended sessions of {target}"),
-    EventType.MEMBER_JOINED: sentence("joined by the mail domain"),
+    EventType.MEMBER_JOINED: sentence("joined through the mail domain"),
     EventType.JOIN_REQUESTED: sentence("asked to join"),
-    EventType.JOIN_DECLINED: sentence("declined that {target} joins"),
+    EventType.JOIN_DECLINED: sentence("declined the request of {target} to join"),
     EventType.MAIL_DOMAIN_CLAIMED: sentence("claimed the mail domain {target}"),
     EventType.MAIL_DOMAIN_CONFIRMED: sentence("confirmed the mail domain {target}"),
     EventType.MAIL_DOMAIN_UPDATED: sentence("changed what the mail domain {target} offers"),
@@ -88,7 +88,7 @@ WORDS: dict[EventType, str] = {
     EventType.LOG_SHIPPING_DELIVERY_FAILED: sentence("could not deliver the log to {destination}"),
     EventType.LOG_SHIPPING_RECOVERED: sentence("delivers the log to {destination} again"),
     EventType.LOG_SHIPPING_RECORDS_SKIPPED: sentence("set aside records that {destination} refused"),
-    EventType.SUPPORT_ORGANIZATION_READ: sentence("looked at the organization for support"),
+    EventType.SUPPORT_ORGANIZATION_READ: sentence("viewed the organization for support"),
     EventType.SUPPORT_ACTED: sentence("gave the reason for a support action on {target}"),
 }
 

@@ -9,11 +9,11 @@ from gateway.lib.sentences import sentence
 CsvColumns = Mapping[str, str]  # the meaning by the heading
 # The label comes first, then the id that it names. The count of D146 comes last.
 REQUEST_CSV: CsvColumns = {
-    "user": sentence("the caller's name at the time of the call"),
-    "user_id": sentence("the caller's id"),
+    "user": sentence("the caller’s name at the time of the call"),
+    "user_id": sentence("the caller’s id"),
     "timestamp": sentence("the time of the call in UTC"),
-    "vendor": sentence("the vendor's slug"),
-    "tool": sentence("the tool's name at the vendor"),
+    "vendor": sentence("the vendor’s slug"),
+    "tool": sentence("the tool’s name at the vendor"),
     "source": sentence("mcp or cli"),
     "status": sentence("success, error, denied or unknown"),
     "duration_ms": sentence("milliseconds from the request to its answer"),

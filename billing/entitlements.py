@@ -48,7 +48,7 @@ def require_active(organization: Organization) -> None:
 def require(organization: Organization, entitlement: Entitlement) -> None:
     """Raises: SubscriptionRequired."""
     if not has(organization, entitlement):
-        raise _refusal(organization, sentence("The organization's plan does not currently include agent keys."))
+        raise _refusal(organization, sentence("The organization’s plan does not currently include agent keys."))
 
 
 def state_of_row(row: Subscription | None, now: datetime | None = None) -> PlanState:

@@ -93,7 +93,7 @@ class ProviderDecides(Conflict):
 
     code, message = (
         "provider_decides",
-        sentence("The payment provider's events set the subscription. A command can't change it."),
+        sentence("The payment provider’s events set the subscription. A command can’t change it."),
     )
 
 

@@ -136,8 +136,8 @@ def judge(answer: ProbeAnswer, *, asked_tool: bool) -> CheckResult:
         return CheckResult(Verdict.UNCONFIRMED, sentence("The vendor answered %(status)s.", status=answer.status))
     if answer.is_error:
         if _REFUSED_TEXT.search(answer.error_text[:_TEXT_LIMIT]):
-            return CheckResult(Verdict.REJECTED, sentence("The vendor's tool rejected the credentials."))
-        return CheckResult(Verdict.UNCONFIRMED, sentence("The vendor's tool reported an error."))
+            return CheckResult(Verdict.REJECTED, sentence("The vendor’s tool rejected the credentials."))
+        return CheckResult(Verdict.UNCONFIRMED, sentence("The vendor’s tool reported an error."))
     if asked_tool or answer.tools_listed:
         return CheckResult(Verdict.VALIDATED, sentence("The vendor accepted the credentials."), answer.tools)
     return CheckResult(Verdict.UNCONFIRMED, sentence("The vendor responded, but didn’t list its tools."))

@@ -59,7 +59,7 @@ def _get(address: str) -> guarded_client.Response:
     except AddressRefused:
         raise FetchFailed("The client's document is at an address that is not allowed.") from None
     except OutboundTimeout:
-        raise FetchFailed("The client's document did not arrive in time.") from None
+        raise FetchFailed("The client’s document did not arrive in time.") from None
     except ResponseTooLarge:
         raise FetchFailed("The client's document is too large.") from None
     except BadResponse:

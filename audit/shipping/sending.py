@@ -57,7 +57,7 @@ _HIDDEN_FROM_CHARACTERS = 4  # shorter values of a configuration are no secrets
 _SECRET_PATH_CHARACTERS = 12  # a path like /v1/logs holds no secret
 _PARTS = re.compile(r"[\s:=,;]+")
 _PUBLIC_HEADER_VALUES = frozenset({"application/json", "application/x-ndjson", "application/x-www-form-urlencoded"})
-_NOT_WRITTEN = BatchRefused(sentence("The record cannot be written in the platform's format."))
+_NOT_WRITTEN = BatchRefused(sentence("The record cannot be written in the platform’s format."))
 _TOO_LARGE = BatchRefused(f"The record is larger than {MAX_BODY_BYTES // 1024} KiB.")
 _NO_CONNECTION = sentence("The connection failed: check the host name and the port, and that the port uses TLS.")
 _BROKEN = sentence("The connection broke before the answer was complete.")
@@ -168,11 +168,11 @@ class Sender:
 def sender_for(destination: LogDestination, request: Callable[..., Response] = send) -> Sender | DestinationRefused:
     # The service may have moved to this address since it was stored.
     if is_own(destination.endpoint_url, settings.BASE_URL):
-        return DestinationRefused(sentence("This is the gateway's own address. Enter a different one."))
+        return DestinationRefused(sentence("This is the gateway’s own address. Enter a different one."))
     try:
         config = config_of(destination)
     except CryptoError:
-        return DestinationRefused(sentence("The stored configuration can't be decrypted. Enter it again."))
+        return DestinationRefused(sentence("The stored configuration can’t be decrypted. Enter it again."))
     target = Target(destination.endpoint_url, config)
     key = (destination.pk, bytes(destination.config_sealed)[-32:])
     return Sender(PLATFORMS[destination.platform], target, key, request)

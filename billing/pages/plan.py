@@ -43,7 +43,7 @@ GOES_ON = (
     gettext_noop("Roles, vendor access and allowed tools"),
     gettext_noop("Credentials of teams and agents"),
     gettext_noop("Removing, revoking, disconnecting and deleting"),
-    gettext_noop("The record of every call, and its way to log destinations"),
+    gettext_noop("Recording every call, and delivering records to log destinations"),
 )
 
 

@@ -32,7 +32,7 @@ TEXTS = {
     405: (
         "method_not_allowed",
         gettext_lazy("That method is not allowed here"),
-        gettext_lazy("Go back and use the page's own buttons."),
+        gettext_lazy("Go back and use the page’s own buttons."),
     ),
     410: (
         "gone",

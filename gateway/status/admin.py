@@ -42,12 +42,12 @@ class IncidentForm(forms.Form):
     severity = forms.ChoiceField(label=gettext_lazy("Severity"), choices=Severity.choices)
     parts = forms.MultipleChoiceField(label=gettext_lazy("Parts"), widget=forms.CheckboxSelectMultiple)
     starts_at = forms.DateTimeField(
-        label=gettext_lazy("Began or begins (UTC)"),
+        label=gettext_lazy("Start (UTC)"),
         required=False,
         help_text=gettext_lazy("For example 2027-01-31 22:00. Empty: now."),
     )
     ends_at = forms.DateTimeField(
-        label=gettext_lazy("Ends (UTC)"), required=False, help_text=gettext_lazy("Of maintenance only.")
+        label=gettext_lazy("Ends (UTC)"), required=False, help_text=gettext_lazy("For maintenance only.")
     )
     text = forms.CharField(
         label=gettext_lazy("First update"), widget=forms.Textarea, max_length=TEXT_MAX_CHARACTERS, help_text=_TEXT_HELP

@@ -85,7 +85,7 @@ def post_update(*, poster: Poster, incident_id: UUID, stage: Stage, text: str) -
     order = STAGES[Kind(incident.kind)]
     last = incident.updates.first()
     if stage not in order or (last is not None and order.index(stage) < order.index(Stage(last.stage))):
-        raise Invalid(fields={"stage": [sentence("Updates go forward: choose the present stage or a later one.")]})
+        raise Invalid(fields={"stage": [sentence("Choose the current stage or a later one.")]})
     _check_text(text)
     now = clock.now()
     if stage is order[-1]:
@@ -115,14 +115,14 @@ def _check(new: NewIncident, now: datetime) -> None:
     elif _has_unseen(new.title):
         fields["title"] = [UNSEEN]
     if not new.parts or not set(new.parts) <= set(known_parts()):
-        fields["parts"] = [sentence("Choose the parts that are touched.")]
+        fields["parts"] = [sentence("Choose the affected parts.")]
     if new.kind is Kind.MAINTENANCE:
         if new.starts_at is None or new.ends_at is None:
-            fields["starts_at"] = [sentence("Maintenance has a beginning and an end.")]
+            fields["starts_at"] = [sentence("Enter the start and the end of the maintenance.")]
         elif new.ends_at <= max(new.starts_at, now):
-            fields["ends_at"] = [sentence("The end comes after the beginning, and is still to come.")]
+            fields["ends_at"] = [sentence("The end must be after the start and in the future.")]
     elif new.starts_at is not None and new.starts_at > now:
-        fields["starts_at"] = [sentence("An incident has begun already. Plan maintenance for a time to come.")]
+        fields["starts_at"] = [sentence("An incident can’t start in the future. Plan maintenance instead.")]
     elif new.ends_at is not None:
         fields["ends_at"] = [sentence("An incident ends with its last update.")]
     if fields:

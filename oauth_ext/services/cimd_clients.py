@@ -34,7 +34,7 @@ STALE_FOR = timedelta(days=7)
 class DocumentUnusable(DomainError):
     """The client's document cannot be used; the message says why."""
 
-    code, message, status = "invalid_client", sentence("The client's document cannot be used."), 400
+    code, message, status = "invalid_client", sentence("The client’s document cannot be used."), 400
 
 
 def cimd_client(*, client_id: str, address: str) -> Client:
@@ -64,7 +64,7 @@ def _fetched_client(client_id: str, address: str, known: Client | None) -> Clien
     except NoThreadFree:
         raise DocumentUnusable(sentence("Too many clients are being looked up. Try again in a moment.")) from None
     except TimeoutError:
-        raise DocumentUnusable(sentence("The client's document did not arrive in time.")) from None
+        raise DocumentUnusable(sentence("The client’s document did not arrive in time.")) from None
     except (FetchFailed, BadMetadata) as fault:
         raise DocumentUnusable(fault.reason) from None
     lifetime = timedelta(seconds=cimd_documents.lifetime_s(fetched.cache_control))

@@ -32,7 +32,7 @@ from orgs.services.mail_domains import (
 
 class OfferForm(forms.Form):
     offer = forms.ChoiceField(
-        label=gettext_lazy("People with an address of the domain may"),
+        label=gettext_lazy("People with an address in this domain can"),
         choices=[("ask", gettext_lazy("Ask to join")), ("join", gettext_lazy("Join as a member"))],
     )
 
@@ -51,7 +51,7 @@ class MailDomainPage(OrgFormPage[OfferForm]):
         of: dict[str, Any] = {"actor": self.actor, "organization": self.organization}
         if action == "claim":
             row = claim_domain(**of, offer=offer)
-            return self._done(gettext("%(domain)s is claimed. Support confirms it."), row.domain)
+            return self._done(gettext("%(domain)s is claimed. Support will confirm it."), row.domain)
         key = ids.known_id(self.request.POST.get("domain", ""))
         if action == "release":
             release_domain(**of, domain_id=key)

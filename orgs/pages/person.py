@@ -45,7 +45,7 @@ class PersonThingPage(OrgPage):
         # Members learn from the refusal no more than from the list of members.
         found = selectors.member(self.organization, str(self.kwargs["user_id"]))
         if not may_read_server_access(Role(self.membership.role), themselves=found.pk == self.membership.pk):
-            raise Forbidden(gettext("Only admins can open another member's page."))
+            raise Forbidden(gettext("Only admins can open another member’s page."))
         return found
 
     @property

@@ -87,7 +87,7 @@ class EndSessionsPage(SignedInPage):
         try:
             messages.success(request, self._ended())
         except NotFound:
-            messages.info(request, gettext("This session has ended already."))
+            messages.info(request, gettext("This session has already ended."))
         except DomainError as refusal:
             messages.error(request, translated(refusal.message))
         return redirect("profile")

@@ -75,14 +75,14 @@ def claim_domain(*, actor: User, organization: Organization, offer: str) -> Mail
     locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     domain = domain_of(lock_active_person(actor))
     if not domain:
-        raise Conflict(sentence("Your verified address is of no domain that an organization can claim."))
+        raise Conflict(sentence("Your verified address isn’t in a domain that an organization can claim."))
     if MailDomain.objects.filter(domain=domain, confirmed_at__isnull=False).exclude(organization=locked).exists():
         raise Conflict(sentence("Another organization has this domain. Contact support."))
     row, is_new = MailDomain.objects.get_or_create(
         organization=locked, domain=domain, defaults={"offer": offer, "claimed_by": actor}
     )
     if not is_new:
-        raise Conflict(sentence("Your organization has claimed this domain already."))
+        raise Conflict(sentence("Your organization has already claimed this domain."))
     _record(EventType.MAIL_DOMAIN_CLAIMED, actor, row, offer=offer)
     return row
 
@@ -94,7 +94,7 @@ def confirm_domain(*, actor: Actor, domain_id: UUID) -> MailDomain:
     organization = lock_organization(found.organization_id)
     row = required_row(MailDomain.objects.select_related("claimed_by").filter(pk=domain_id))
     if row.confirmed_at is not None:
-        raise Conflict(sentence("This domain is confirmed already."))
+        raise Conflict(sentence("This domain is already confirmed."))
     if row.claimed_by is None or domain_of(row.claimed_by) != row.domain or not _is_owner(organization, row.claimed_by):
         raise Conflict(sentence("The person who claimed it is no longer an owner with an address of this domain."))
     row.confirmed_at = clock.now()
@@ -188,7 +188,7 @@ def approve_join_request(*, actor: User, organization: Organization, request_id:
     row = required_row(waiting_join_requests(locked).filter(pk=request_id))
     person = lock_active_person(row.user)
     if not _confirmed(locked, domain_of(person)).exists():
-        raise Conflict(sentence("This person no longer has an address of your domain."))
+        raise Conflict(sentence("This person no longer has an address in your domain."))
     row.delete()
     return _admit(locked, person, actor.as_actor(), EventType.MEMBER_ADDED)
 
@@ -217,7 +217,7 @@ def _offered(organization: Organization, user: User, offer: str) -> tuple[Organi
     row = _confirmed(locked, domain_of(person)).filter(offer=offer).first()
     was_removed = Removal.objects.filter(organization=locked, user=person).exists()
     if row is None or was_removed:
-        raise Forbidden(sentence("This organization does not offer this to your address."))
+        raise Forbidden(sentence("This organization doesn’t offer this to your address."))
     return locked, person, row
 
 

@@ -45,7 +45,7 @@ class CallsUnavailable(DomainError):
     """A store that a call needs is away. Nothing was sent to the vendor, or its answer could not be recorded."""
 
     code, status = "unavailable", 503
-    message = sentence("The gateway can't run calls right now. Try again in a moment.")
+    message = sentence("The gateway can’t run calls right now. Try again in a moment.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class AlertSettingsForm(forms.Form):
     """Members of the same names as over the API."""
 
     kinds = forms.MultipleChoiceField(
-        label=gettext_lazy("Tell us when"), required=False, widget=forms.CheckboxSelectMultiple
+        label=gettext_lazy("Send an alert when"), required=False, widget=forms.CheckboxSelectMultiple
     )
 
     def __init__(self, data: QueryDict | None = None, **options: Any) -> None:
@@ -52,7 +52,7 @@ class AlertSettingsForm(forms.Form):
             label=gettext_lazy("Webhook address"),
             required=False,
             max_length=URL_CHARACTERS,
-            help_text=gettext_lazy("Optional. Alerts are sent there at once, signed. A new address gets a new secret."),
+            help_text=gettext_lazy("Alerts are sent there at once, signed. A new address gets a new secret."),
         )
         fields["quietFrom"] = _time_field(gettext_lazy("From"))
         fields["quietUntil"] = _time_field(gettext_lazy("Until"))
@@ -189,7 +189,7 @@ def _alert_row(alert: Alert) -> AlertRow:
 
 def _message_row(message: AlertMessage) -> MessageRow:
     if not message.kind:
-        return MessageRow(message, gettext("Test"), "")
+        return MessageRow(message, gettext("Test message"), "")
     kind = AlertKind(message.kind)
     told = words.Told(kind, Moment(message.moment), message.label, message.detail, message.level)
     return MessageRow(message, words.headline(told), words.page_of(message.organization_id, kind, message.cause))

@@ -83,7 +83,7 @@ class HomePage(OrgPage):
             return
         if connected is None:
             messages.info(
-                self.request, gettext("%(name)s is connected already. Nothing changed.") % {"name": vendor.name}
+                self.request, gettext("%(name)s is already connected. Nothing changed.") % {"name": vendor.name}
             )
         elif connected.check.validated:
             messages.success(self.request, gettext("%(name)s is connected with sample data.") % {"name": vendor.name})

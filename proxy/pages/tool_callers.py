@@ -107,7 +107,7 @@ def _limits(allowance: Allowance) -> tuple[str, ...]:
         text
         for text, applies in (
             (gettext("allowed tools of the role %(role)s") % {"role": gettext("member")}, allowance.by_role_list),
-            (gettext("the agent's own list"), allowance.by_own_list),
+            (gettext("the agent’s own list"), allowance.by_own_list),
             (gettext("read-only agent, read-only tool"), allowance.is_read_only),
         )
         if applies

@@ -69,7 +69,7 @@ class AddressNotAllowed(VendorProblem):
 
     def __init__(self) -> None:
         super().__init__(
-            VendorFault.UNAVAILABLE, sentence("The vendor's address is not allowed."), evidence=Evidence.NONE
+            VendorFault.UNAVAILABLE, sentence("The vendor’s address is not allowed."), evidence=Evidence.NONE
         )
 
 
@@ -82,7 +82,7 @@ class StaleSession(Exception):
 
 
 def unavailable(
-    detail: str = sentence("The vendor couldn't be reached."),
+    detail: str = sentence("The vendor couldn’t be reached."),
     evidence: Evidence = Evidence.NONE,
     status: int | None = None,
 ) -> VendorProblem:
@@ -90,7 +90,7 @@ def unavailable(
 
 
 def unknown_host() -> VendorProblem:
-    return unavailable(sentence("The vendor's host name was not found."), Evidence.CONNECT_FAILED)
+    return unavailable(sentence("The vendor’s host name was not found."), Evidence.CONNECT_FAILED)
 
 
 def bulkhead_full() -> VendorProblem:
@@ -100,7 +100,7 @@ def bulkhead_full() -> VendorProblem:
 
 def circuit_open(retry_after_s: int) -> VendorProblem:
     text = sentence(
-        "The vendor couldn't be reached several times in a row. Next attempt in %(retry_after_s)s s.",
+        "The vendor couldn’t be reached several times in a row. Next attempt in %(retry_after_s)s s.",
         retry_after_s=retry_after_s,
     )
     return VendorProblem(VendorFault.UNAVAILABLE, text, evidence=Evidence.NONE, retry_after_s=retry_after_s)
@@ -116,7 +116,7 @@ def rate_limited(retry_after_s: int | None) -> VendorProblem:
 
 
 def timeout(evidence: Evidence = Evidence.NONE) -> VendorProblem:
-    return VendorProblem(VendorFault.TIMEOUT, sentence("The vendor didn't respond in time."), evidence=evidence)
+    return VendorProblem(VendorFault.TIMEOUT, sentence("The vendor didn’t respond in time."), evidence=evidence)
 
 
 def bad_response(detail: str) -> VendorProblem:

@@ -246,5 +246,5 @@ def _header_line(header: tuple[str, str]) -> bytes:
     except UnicodeEncodeError:
         value = b"\n"
     if not _TOKEN.fullmatch(name) or name.lower() in _OURS or not _VALUE.fullmatch(value):
-        raise errors.unavailable("The vendor's headers can't be sent.")
+        raise errors.unavailable("The vendor’s headers can’t be sent.")
     return b"%b: %b" % (name.encode(), value)

@@ -29,4 +29,4 @@ def check_pair(config: Mapping[str, str]) -> None:
     if config.get("username") and not config.get("password"):
         raise InvalidDestination("config_missing", password=sentence("Enter the password for this user."))
     if ":" in config.get("username", ""):
-        raise InvalidDestination("config_missing", username=sentence("A user name can't contain a colon."))
+        raise InvalidDestination("config_missing", username=sentence("A user name can’t contain a colon."))

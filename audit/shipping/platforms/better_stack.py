@@ -40,7 +40,7 @@ class BetterStack(Platform):
     title = "Better Stack Logs"
     aliases = ("better stack", "better-stack", "better_stack", "betterstack", "logtail")
     endpoint_label = sentence("Ingesting host")
-    endpoint_help = sentence("Leave empty. Only Better Stack's own address is accepted.")
+    endpoint_help = sentence("Leave empty. Only Better Stack’s own address is accepted.")
     endpoint_example = f"https://{HOST}"
     preset_url = f"https://{HOST}"
     fields = (

@@ -12,7 +12,7 @@ from gateway.lib.sentences import sentence
 
 EXCERPT_CHARACTERS: Final = 200
 LONGEST_WISH_S: Final = 3600.0
-WEB_PAGE: Final = sentence("This address returns a web page instead of the platform's API.")
+WEB_PAGE: Final = sentence("This address returns a web page instead of the platform’s API.")
 _TOO_EARLY_OR_BUSY = frozenset({408, 425, 429})
 _OF_THE_RECORDS = frozenset({400, 413, 422})
 

@@ -16,7 +16,7 @@ from proxy.control_plane.alerts import words
 def in_words(stored: Facts) -> Facts:
     """The words, which are made in the recipient's language when the message is rendered."""
     if stored["moment"] == Moment.TEST:
-        return {"headline": gettext_lazy("This is a test: alerts arrive"), "detail": "", "page": "", "kind_name": ""}
+        return {"headline": gettext_lazy("This is a test alert"), "detail": "", "page": "", "kind_name": ""}
     kind = AlertKind(stored["kind"])
     told = words.Told(kind, Moment(stored["moment"]), stored["label"], stored["detail"], stored["level"])
     return {

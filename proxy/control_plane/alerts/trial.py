@@ -21,7 +21,7 @@ from orgs.services.alert_settings import settings_of
 from proxy.control_plane.alerts.mail import ALERT
 from proxy.control_plane.alerts.webhook import event_of, sender_of
 
-NOTHING = sentence("Nothing to test: there is no webhook, and no e-mail can be sent to you.")
+NOTHING = sentence("Nothing to test: there is no webhook, and we can’t email you.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,10 @@ _TYPES = {
 
 def sender_of(row: AlertSettings, request: Callable[..., Response] = send) -> Sender | DestinationRefused:
     if not row.webhook_url:
-        return DestinationRefused(sentence("There is no webhook any more."))
+        return DestinationRefused(sentence("The webhook was removed."))
     # The service may have moved to this address since it was stored.
     if is_own(row.webhook_url, settings.BASE_URL):
-        return DestinationRefused(sentence("This is the gateway's own address. Enter a different one."))
+        return DestinationRefused(sentence("This is the gateway’s own address. Enter a different one."))
     secrets = secrets_of(row)
     if secrets is None:
         return DestinationRefused(sentence("The signing secret can’t be decrypted. Rotate it."))

@@ -29,11 +29,11 @@ NAMES: Mapping[AlertKind, str | Promise] = {
 }
 EXPLAINED: Mapping[AlertKind, str | Promise] = {
     AlertKind.VENDOR_DOWN: gettext_lazy("After three failed checks in a row."),
-    AlertKind.CREDENTIAL_REJECTED: gettext_lazy("At a call or a check."),
+    AlertKind.CREDENTIAL_REJECTED: gettext_lazy("During a call or a check."),
     AlertKind.AGENT_EXPIRING: gettext_lazy("14 days, 3 days and 1 day before."),
     AlertKind.TOOLS_CHANGED: gettext_lazy("New, changed or removed tools wait for a review."),
     AlertKind.ERROR_SPIKE: gettext_lazy(
-        "At least 20 calls to one vendor within 10 minutes, and a quarter of its calls."
+        "At least 20 failed calls to one vendor within 10 minutes, and a quarter of its calls."
     ),
     AlertKind.LOG_SHIPPING_FAILING: gettext_lazy("A destination refuses records, or fails for 5 minutes."),
     AlertKind.PLAN_PAST_DUE: gettext_lazy("Owners only."),
@@ -94,7 +94,7 @@ def _end(told: Told) -> str:
                 return gettext("The agent %(name)s was deleted")
             return gettext("The agent %(name)s and its key have expired")
         case AlertKind.TOOLS_CHANGED:
-            return gettext("The tool changes at %(name)s are settled")
+            return gettext("The tool changes at %(name)s have been reviewed")
         case AlertKind.ERROR_SPIKE:
             return gettext("Calls to %(name)s succeed again")
         case AlertKind.LOG_SHIPPING_FAILING:

@@ -153,7 +153,7 @@ def test_a_test_goes_to_the_person_and_the_webhook(stage: Stage) -> None:
     trial = send_test(actor=stage.cast.user("admin"), organization=stage.cast.org)
     send_waiting()
     assert (trial.mailed_to, trial.webhook, trial.answer) == ("admin@example.com", True, "")
-    assert [str(each["Subject"]) for each in stage.mailbox.messages] == ["This is a test: alerts arrive (Acme)"]
+    assert [str(each["Subject"]) for each in stage.mailbox.messages] == ["This is a test alert (Acme)"]
     assert [event["type"] for event in stage.events()] == ["alert.test"]
     assert [(row.moment, row.mails, row.webhook) for row in stage.messages()] == [("test", 1, "sent")]
 

@@ -277,7 +277,7 @@ def test_the_page_of_an_owner(cast: Cast) -> None:
         assert cast.client(who).post(path, {"action": "claim", "offer": "join"}).status_code == status
     assert "Claim example.com" in owner.get(path).text
     assert owner.post(path, {"action": "claim", "offer": "no"}).status_code == 422
-    assert "Waits for support" in owner.post(path, {"action": "claim", "offer": "join"}, follow=True).text
+    assert "Waiting for support" in owner.post(path, {"action": "claim", "offer": "join"}, follow=True).text
     row = MailDomain.objects.get()
     confirm_domain(actor=STAFF, domain_id=row.pk)
     assert "Confirmed" in owner.get(path).text

@@ -107,9 +107,9 @@ def test_all_others_end_also_those_that_were_never_noted(cast: Cast) -> None:
 def test_what_is_refused_ends_nothing(cast: Cast) -> None:
     here, there, other = opened(cast, "member"), opened(cast, "member", EDGE), opened(cast, "other_owner")
     for form, notice in (
-        ({"session": str(row_of(other).pk)}, "This session has ended already."),
-        ({"session": key(there)}, "This session has ended already."),
-        ({}, "This session has ended already."),
+        ({"session": str(row_of(other).pk)}, "This session has already ended."),
+        ({"session": key(there)}, "This session has already ended."),
+        ({}, "This session has already ended."),
         ({"session": str(row_of(here).pk)}, "This is the browser you are using. Sign out to end its session."),
     ):
         assert notices(end(here, **form)) == [notice]

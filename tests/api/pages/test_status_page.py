@@ -116,7 +116,7 @@ def test_strangers_see_no_vendor_by_name_and_people_see_their_own(cast: Cast) ->
     found = {of_vendor(slug): Status.DOWN for slug in ("alpha", "beta", "gamma")}
     sampled({**FINE, VENDORS: Status.DEGRADED, **found}, clock.now())
     page = text(Browser().get("/status"))
-    assert "The service works with limits." in page
+    assert "The service works with limitations." in page
     assert not any(name in page for name in ("Alpha", "Beta", "Gamma", "Hosted", "Acme"))
     assert Browser().get("/status.json").json()["vendors"] == []
     own = text(cast.client("member").get("/status"))

@@ -90,7 +90,7 @@ def test_lists_and_modes_take_callers_out(connected: Site) -> None:
     assert callers(connected, "fake_write").keys() == {"Owner", "Admin", "Member"}
     assert callers(connected)["build bot"] == (
         "can use every vendor",
-        "the agent's own list",
+        "the agent’s own list",
         "read-only agent, read-only tool",
     )
 

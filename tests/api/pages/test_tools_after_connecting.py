@@ -63,7 +63,7 @@ def test_a_slow_list_ends_with_its_deadline(
 ) -> None:
     monkeypatch.setattr(connect_vendor, "LISTED_WITHIN_S", 0.2)
     live_vendor.list_delay_s = 5
-    assert notices(store(site))[1].startswith("Its tools could not be loaded: The vendor didn't respond in time.")
+    assert notices(store(site))[1].startswith("Its tools could not be loaded: The vendor didn’t respond in time.")
 
 
 def test_credentials_that_were_not_confirmed_ask_for_no_tools(site: Site, live_vendor: FakeVendor) -> None:
@@ -86,4 +86,4 @@ def test_an_unknown_host_is_named_as_such(site: Site, monkeypatch: pytest.Monkey
     monkeypatch.setattr(dns, "lookup", lookup)
     monkeypatch.setattr(credential_probe, "probe_credentials", probe_credentials)
     load_vendor("http://vendor.nowhere.example/mcp")
-    assert notices(store(site)) == ["Fake is saved, but we couldn’t verify it: The vendor's host name was not found."]
+    assert notices(store(site)) == ["Fake is saved, but we couldn’t verify it: The vendor’s host name was not found."]

@@ -137,7 +137,7 @@ async def test_our_own_deadline_ends_the_call_at_the_vendor(
     began_s = time.monotonic()
     if route == "cli":
         answer = await agent.cli(jwt, "list")
-        assert (answer.status_code, answer.json()) == (502, {"error": "The vendor didn't respond in time."})
+        assert (answer.status_code, answer.json()) == (502, {"error": "The vendor didn’t respond in time."})
     else:
         answer = await agent.call(tenant.agent_key, "fake_list")
         assert answer.json()["error"]["data"] == {"vendor": "fake", "reason": "vendor_timeout"}

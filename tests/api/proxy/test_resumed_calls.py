@@ -134,7 +134,7 @@ async def test_the_deadline_holds_over_all_streams(agent: Agent, tenant: Tenant,
     await in_thread(lambda: load_vendor(cutting.url, timeout_s=1))
     cutting.cuts = 1_000_000_000
     answer = await by_cli(agent, tenant, jwt)
-    assert (answer.status_code, answer.json()) == (502, {"error": "The vendor didn't respond in time."})
+    assert (answer.status_code, answer.json()) == (502, {"error": "The vendor didn’t respond in time."})
     await until(lambda: cutting.seen["notifications/cancelled"])
     assert (cutting.seen["tools/call"], cutting.seen["notifications/cancelled"]) == (1, 1)
     await until(lambda: busy_connections() == 0)

@@ -128,7 +128,7 @@ async def test_no_call_goes_to_our_own_address(
 ) -> None:
     settings.BASE_URL = vendor.url.removesuffix("/mcp")
     answer = await agent.call(tenant.agent_key, "fake_list")
-    assert answer.json()["error"]["message"] == "The vendor's address is not allowed."
+    assert answer.json()["error"]["message"] == "The vendor’s address is not allowed."
     assert sum(vendor.seen.values()) == 0
 
 

@@ -201,7 +201,7 @@ def test_a_vendor_that_needs_no_credentials_is_tried_as_it_is(connected: Cast, v
 def test_a_vendor_that_is_gone(cast: Cast) -> None:
     load_vendor("http://127.0.0.1:9/mcp")
     lines, complaint = doctor("fake")
-    assert lines[0].startswith("! without credentials The vendor couldn't be reached., ")
+    assert lines[0].startswith("! without credentials The vendor couldn’t be reached., ")
     assert complaint
     assert "127.0.0.1" not in "".join(lines)
 

@@ -127,7 +127,7 @@ def test_each_of_the_two_has_a_permission_of_its_own() -> None:
         ({"title": "x" * 121}, "at most 120"),
         ({"parts": []}, "required"),
         ({"parts": ["vendor/none"]}, "not one of the available choices"),
-        ({"kind": "maintenance"}, "Maintenance has a beginning and an end."),
+        ({"kind": "maintenance"}, "Enter the start and the end of the maintenance."),
         ({"kind": "maintenance", "starts_at": "2020-01-01 10:00", "ends_at": "2020-01-01 11:00"}, "still to come"),
         ({"starts_at": "2999-01-01 10:00"}, "An incident has begun already."),
         ({"starts_at": "soon"}, "valid date/time"),

@@ -72,7 +72,7 @@ TICKETS = [
     Ticket("Where is Member signed in?", "member@example.com", ("Member",), ("Firefox on Linux",)),
     Ticket("Was our log delivered?", "Acme", ("Acme",), ("failing", "17 records", "The platform answered HTTP 403")),
     Ticket("Was the invitation of new@example.com used?", "Acme", ("Acme",), ("new@example.com 0 of 1 used",)),
-    Ticket("Has support looked at our organization?", "Acme", ("Acme",), ("looked at the organization for support",)),
+    Ticket("Has support looked at our organization?", "Acme", ("Acme",), ("viewed the organization for support",)),
 ]
 
 

@@ -194,7 +194,7 @@ def test_the_deadline_is_the_documented_one() -> None:
     ("answer", "detail"),
     [
         (ProbeAnswer(None), "The vendor didn’t respond in time."),
-        (ProbeAnswer(None, failure="The vendor's host name was not found."), "The vendor's host name was not found."),
+        (ProbeAnswer(None, failure="The vendor’s host name was not found."), "The vendor’s host name was not found."),
         (ProbeAnswer(503, failure="of no use"), "The vendor answered 503."),
     ],
 )

@@ -168,5 +168,5 @@ def test_an_address_that_became_the_gateways_own(authority: Authority, start: St
     destination = add(receiver)
     settings.BASE_URL = f"https://{NAME}:{urlsplit(receiver.url).port}"
     assert deliver_due() == 0
-    assert_refused(destination, "This is the gateway's own address. Enter a different one.", 1)
+    assert_refused(destination, "This is the gateway’s own address. Enter a different one.", 1)
     assert receiver.requests == []

@@ -104,7 +104,7 @@ def test_a_configuration_that_does_not_open_sends_nothing(api: Api, one: str, pl
     LogDestination.objects.update(config_key_id="lost")
     assert api.send("admin", "POST", f"{one}/test").json() == {
         "accepted": False,
-        "answer": "The stored configuration can't be decrypted. Enter it again.",
+        "answer": "The stored configuration can’t be decrypted. Enter it again.",
     }
     assert not platform.batches
 
