@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 # Answers for programs, Django's own site for staff, steps of a sign-in, the form that chooses a language, and the page
 # behind a signed link of a message (tests/api/mail/test_unsubscribe.py).
 NOT_PAGES = re.compile(
-    r"(api/|v1/|oidc/|admin/|oauth/|\.well-known/|health$|ready$|language$|mail/unsubscribe/|status\.)"
+    r"(api/|v1/|oidc/|admin/|oauth/|\.well-known/|health$|ready$|language$|mail/unsubscribe/|vendor-oauth/|status\.)"
 )
 DOCUMENT = "errors"  # of those below /docs
 OPERATION = "create_team"  # of the management API

@@ -1,4 +1,4 @@
-"""Pure: the four scopes of a credential. Spec: §5 (7)"""
+"""Pure: the five scopes of a credential. Spec: §5 (7)"""
 
 from enum import StrEnum
 
@@ -8,4 +8,10 @@ class CredentialScope(StrEnum):
     ORGANIZATION = "organization"
     TEAM = "team"
     NAMED_KEY = "named_key"
+    # Only connections have it: what a person signed in to. Spec: D160
+    PERSON = "person"
     SERVICE_CLIENT = "service_client"
+
+
+# The scopes at which fields are typed in.
+TYPED_SCOPES = tuple(scope for scope in CredentialScope if scope is not CredentialScope.PERSON)

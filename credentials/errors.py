@@ -62,3 +62,27 @@ class UnusableCredential(DomainError):
         super().__init__(
             sentence("The saved credentials can’t be used (%(value)s). Save them again.", value=reason.value)
         )
+
+
+class VendorSignInFailed(DomainError):
+    """The vendor or its authorization server does not let a sign-in begin or end well. Nothing is stored."""
+
+    code, status = "vendor_sign_in_failed", 502
+    message = sentence("The sign-in at the vendor failed. Nothing was saved.")
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(sentence("%(reason)s Nothing was saved.", reason=reason))
+
+
+class VendorSignInGone(DomainError):
+    """Used, expired, or of another browser or person: one error for all."""
+
+    code, status = "vendor_sign_in_gone", 410
+    message = sentence("This sign-in has expired or was already used. Start again from the page of the vendor.")
+
+
+class ConnectionNotOffered(DomainError):
+    """The vendor takes no sign-in at this level."""
+
+    code, status = "connection_not_offered", 422
+    message = sentence("This vendor can’t be connected this way.")

@@ -1,4 +1,4 @@
-"""Sealed vendor credentials of all four scopes, and the data keys that seal them."""
+"""Sealed vendor credentials and connections of all scopes, and the data keys that seal them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from django.db.models import Q
 from django.db.models.deletion import Collector
 
 from audit.actor import Target
-from credentials.credential_scope import CredentialScope
+from credentials.credential_scope import TYPED_SCOPES, CredentialScope
 from gateway.lib import clock, ids
 from gateway.lib.text import NAME_MAX_CHARACTERS
 
-SCOPE_CHOICES = [(scope.value, scope.value.replace("_", " ").capitalize()) for scope in CredentialScope]
+SCOPE_CHOICES = [(scope.value, scope.value.replace("_", " ").capitalize()) for scope in TYPED_SCOPES]
 
 
 def delete_or_unbind(collector: Collector, field: models.Field[Any, Any], rows: Any, using: str) -> None:
@@ -119,3 +119,161 @@ class Credential(models.Model):
 
     def __str__(self) -> str:
         return self.as_target().label
+
+
+class VendorOAuthClient(models.Model):
+    """The organization's registration at one authorization server of a vendor. Spec: contract §8"""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="vendor_oauth_clients")
+    vendor = models.CharField(max_length=40)
+    # A server's credentials are never sent to another one.
+    issuer = models.CharField(max_length=2000)
+    client_id = models.CharField(max_length=2000)
+    # How it proves itself at the token endpoint: a name of RFC 7591.
+    auth_method = models.CharField(max_length=40)
+    data_key_version = models.PositiveIntegerField()
+    # The secret exists only in here; a public client has none.
+    sealed = models.BinaryField()
+    # After it the client is registered anew; null: the secret has no end.
+    secret_expires_at = models.DateTimeField(null=True, blank=True)
+    registered_at = models.DateTimeField(default=clock.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["organization", "vendor", "issuer"], name="vendor_oauth_client_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"client at {self.vendor}"
+
+
+class VendorConnection(models.Model):
+    """The result of a sign-in at a vendor: tokens, their holder, and how they are renewed. Spec: contract §8 · D160
+
+    A connection of the organization has the id of its `Credential`, which says that the vendor is connected and ends
+    together with it.
+    """
+
+    class Status(models.TextChoices):
+        CONNECTED = "connected"
+        # The vendor refuses to renew the tokens.
+        NEEDS_SIGN_IN = "needs_sign_in"
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="vendor_connections")
+    vendor = models.CharField(max_length=40)
+    # Of the organization's connection.
+    credential = models.OneToOneField(
+        Credential, models.CASCADE, null=True, blank=True, related_name="vendor_connection"
+    )
+    # Of a person's own; it ends with the membership.
+    membership = models.ForeignKey(
+        "orgs.Membership", models.CASCADE, null=True, blank=True, related_name="vendor_connections"
+    )
+    issuer = models.CharField(max_length=2000)
+    resource = models.CharField(max_length=2000)
+    token_endpoint = models.CharField(max_length=2000)
+    revocation_endpoint = models.CharField(max_length=2000, blank=True)
+    client_id = models.CharField(max_length=2000)
+    auth_method = models.CharField(max_length=40)
+    # Separated by spaces.
+    scopes = models.TextField(blank=True)
+    # At the vendor, if it tells.
+    account = models.CharField(max_length=200, blank=True)
+    data_key_version = models.PositiveIntegerField()
+    # The access token exists only in here.
+    sealed = models.BinaryField()
+    refresh_data_key_version = models.PositiveIntegerField(null=True, blank=True)
+    # The refresh token exists only in here; null without one.
+    sealed_refresh = models.BinaryField(null=True, blank=True)
+    # Grows with every renewal.
+    revision = models.PositiveIntegerField(default=1)
+    status = models.CharField(max_length=16, choices=Status.choices, default=Status.CONNECTED)
+    # Why the last renewal failed, in one sentence.
+    problem = models.CharField(max_length=200, blank=True)
+    # Null: the vendor did not say.
+    expires_at = models.DateTimeField(null=True, blank=True)
+    # When the next renewal is due; null: never.
+    refresh_at = models.DateTimeField(null=True, blank=True)
+    # The process that renews at the moment, and until when it may.
+    lease_id = models.UUIDField(null=True, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    connected_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    connected_at = models.DateTimeField(default=clock.now)
+    refreshed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(credential__isnull=False, membership__isnull=True)
+                | Q(credential__isnull=True, membership__isnull=False),
+                name="vendor_connection_level",
+            ),
+            models.UniqueConstraint(
+                fields=["vendor", "membership"],
+                condition=Q(membership__isnull=False),
+                name="vendor_connection_once_per_person",
+            ),
+        ]
+
+    @property
+    def scope(self) -> CredentialScope:
+        return CredentialScope.ORGANIZATION if self.membership_id is None else CredentialScope.PERSON
+
+    @property
+    def scope_list(self) -> list[str]:
+        return self.scopes.split()
+
+    @property
+    def state(self) -> str:
+        """connected; expired: a new sign-in is needed; error: the last renewal failed. Contract: 8"""
+        if self.status == self.Status.NEEDS_SIGN_IN:
+            return "expired"
+        return "error" if self.problem else "connected"
+
+    def as_target(self) -> Target:
+        return Target(id=str(self.id), label=f"{self.vendor} ({self.scope})")
+
+    def __str__(self) -> str:
+        return self.as_target().label
+
+
+class VendorSignIn(models.Model):
+    """A sign-in at a vendor that was begun and waits for the callback. Single use. Spec: contract §8"""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="vendor_sign_ins")
+    membership = models.ForeignKey("orgs.Membership", models.CASCADE, related_name="+")
+    vendor = models.CharField(max_length=40)
+    # Whether the connection will be the organization's or the person's own.
+    level = models.CharField(max_length=16)
+    state_sha256 = models.BinaryField(unique=True)
+    # Only the browser that began may finish.
+    session_sha256 = models.BinaryField()
+    data_key_version = models.PositiveIntegerField()
+    # Issuer, endpoints, client and code verifier.
+    sealed = models.BinaryField()
+    # The page to return to.
+    back = models.CharField(max_length=500, blank=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"sign-in at {self.vendor}"
+
+
+class VendorRevocation(models.Model):
+    """Tokens of a connection that has ended, until their vendor knows it. It outlives organization and person."""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    vendor = models.CharField(max_length=40)
+    # Id of the key in CREDENTIAL_KEYS that seals the row: the organization's data keys may be gone.
+    key_id = models.CharField(max_length=64)
+    # Endpoint, client and tokens.
+    sealed = models.BinaryField()
+    tries = models.PositiveSmallIntegerField(default=0)
+    due_at = models.DateTimeField(default=clock.now, db_index=True)
+    created_at = models.DateTimeField(default=clock.now)
+
+    def __str__(self) -> str:
+        return f"revocation at {self.vendor}"

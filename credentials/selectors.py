@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from credentials.credential_scope import CredentialScope
-from credentials.models import Credential
+from credentials.models import Credential, VendorConnection
 from credentials.resolve import CredentialRef
 from gateway.lib.rows import grouped, required_row
 from orgs.models import Organization, User
@@ -184,9 +184,12 @@ def named_keys(organization: Organization, vendor: str) -> QuerySet[Credential]:
 
 
 def credential_refs(organization_id: UUID) -> tuple[CredentialRef, ...]:
-    """Every credential of the organization for the call path, by vendor and id."""
-    rows = Credential.objects.filter(organization_id=organization_id).order_by("vendor", "id")
-    return tuple(ref(row) for row in rows)
+    """Every credential and connection of the organization for the call path, by vendor and id."""
+    rows = Credential.objects.filter(organization_id=organization_id)
+    connections = VendorConnection.objects.select_related("membership").filter(organization_id=organization_id)
+    # A connection of the organization takes the place of the credential with its id.
+    found = {row.id: ref(row) for row in rows} | {row.id: connection_ref(row) for row in connections}
+    return tuple(sorted(found.values(), key=lambda each: (each.vendor, each.id)))
 
 
 def refs_by_vendor(organization_id: UUID) -> dict[str, tuple[CredentialRef, ...]]:
@@ -207,6 +210,47 @@ def ref(row: Credential) -> CredentialRef:
         sealed=bytes(row.sealed),
         revision=row.revision,
     )
+
+
+def connection_ref(row: VendorConnection) -> CredentialRef:
+    return CredentialRef(
+        id=row.id,
+        vendor=row.vendor,
+        scope=row.scope,
+        team_id=None,
+        service_client_id=None,
+        name="",
+        data_key_version=row.data_key_version,
+        sealed=bytes(row.sealed),
+        revision=row.revision,
+        user_id=row.membership.user_id if row.membership else None,
+        refresh_at_s=row.refresh_at.timestamp() if row.refresh_at else None,
+        expires_at_s=row.expires_at.timestamp() if row.expires_at else None,
+        needs_sign_in=row.status == VendorConnection.Status.NEEDS_SIGN_IN,
+        is_connection=True,
+    )
+
+
+def organization_connections(organization: Organization) -> list[VendorConnection]:
+    """Of the organization's level, by vendor; the tokens stay in the database."""
+    return list(_unsealed_connections().filter(organization=organization, membership=None).order_by("vendor"))
+
+
+def own_connections(user: User) -> list[VendorConnection]:
+    """The person's own ones in all organizations, by vendor; the tokens stay in the database."""
+    rows = _unsealed_connections().filter(membership__user=user)
+    return list(rows.order_by("vendor", "organization__name", "id"))
+
+
+def people_connections(organization: Organization, vendor: str) -> list[VendorConnection]:
+    """The people who are connected to the vendor, earliest first; the tokens stay in the database."""
+    rows = _unsealed_connections().filter(organization=organization, vendor=vendor, membership__isnull=False)
+    return list(rows.order_by("connected_at", "id"))
+
+
+def _unsealed_connections() -> QuerySet[VendorConnection]:
+    rows = VendorConnection.objects.select_related("organization", "membership__user", "connected_by")
+    return rows.defer("sealed", "sealed_refresh")
 
 
 def _unsealed(organization: Organization) -> QuerySet[Credential]:

@@ -5,6 +5,8 @@ from django.urls import include, path
 from django.views.decorators.http import require_POST
 from django.views.i18n import set_language
 
+from credentials.pages.own_connections import OwnConnectionsPage
+from credentials.pages.vendor_callback import VendorCallbackPage, client_document
 from gateway.mail.opt_outs import UNSUBSCRIBE_PATH
 from gateway.site import api_docs, help_pages, pages
 from gateway.site.unsubscribe import UnsubscribePage
@@ -35,6 +37,9 @@ urlpatterns = [
     path("language", page_limited(require_POST(set_language)), name="language"),
     path("setup", page_limited(pages.setup), name="setup"),
     path("profile", page_limited(ProfilePage.as_view()), name="profile"),
+    path("profile/connections", page_limited(OwnConnectionsPage.as_view()), name="own-connections"),
+    path("vendor-oauth/callback", page_limited(VendorCallbackPage.as_view()), name="vendor-oauth-callback"),
+    path("vendor-oauth/client.json", page_limited(client_document), name="vendor-oauth-client"),
     path("profile/mail", page_limited(MailChoicesPage.as_view()), name="mail-choices"),
     path("profile/sessions", page_limited(EndSessionsPage.as_view()), name="end-sessions"),
     path("profile/tokens/new", page_limited(NewTokenPage.as_view()), name="token-new"),

@@ -23,7 +23,6 @@ from oauth_ext.bearer_rows import (
     KeyRow,
     PersonRow,
     TokenRow,
-    as_utc,
     read_key,
     read_token,
 )
@@ -176,7 +175,7 @@ def _of_agent_key(presented: Presented, row: KeyRow | None) -> BearerIdentity:
     if row is None or not genuine:
         raise InvalidBearer(_BAD_AGENT_KEY)
     client, now = row.client, clock.now()
-    ends_at = None if row.ends_at is None else as_utc(row.ends_at)
+    ends_at = None if row.ends_at is None else clock.as_utc(row.ends_at)
     if ends_at is not None and ends_at <= now:
         raise InvalidBearer(_BAD_AGENT_KEY)
     expires_at = _expiry(client)
@@ -202,7 +201,7 @@ def _of_agent_key(presented: Presented, row: KeyRow | None) -> BearerIdentity:
 def _of_token(claims: Claims, row: TokenRow | None) -> BearerIdentity:
     now = clock.now()
     # Deleting a token, a client, a person or an organization deletes the row.
-    if row is None or as_utc(row.expires_at) <= now:
+    if row is None or clock.as_utc(row.expires_at) <= now:
         raise RevokedBearer(claims.expires_at)
     client, person = row.client, row.person
     if client is None:
@@ -233,4 +232,4 @@ def _of_token(claims: Claims, row: TokenRow | None) -> BearerIdentity:
 
 
 def _expiry(client: ClientRow) -> datetime | None:
-    return None if client.expires_at is None else as_utc(client.expires_at)
+    return None if client.expires_at is None else clock.as_utc(client.expires_at)

@@ -7,7 +7,7 @@ The rights are those of `orgs.selectors` (`membership_row`, `team_ids`, `granted
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 from django.db.models import Prefetch, prefetch_related_objects
@@ -165,8 +165,3 @@ BY_AGENT_KEY = JsonStatement("caller_by_agent_key", _by_agent_key)
 # SQLite writes booleans as 0 and 1.
 read_token = msgspec.json.Decoder(TokenRow, strict=False).decode
 read_key = msgspec.json.Decoder(KeyRow, strict=False).decode
-
-
-def as_utc(moment: datetime) -> datetime:
-    # SQLite stores UTC without saying so.
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

@@ -7,14 +7,14 @@ import time
 import uuid
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import groupby
 from sys import intern
 
 from audit.actor import label_of, person_label
-from credentials.access_rows import BY_ORGANIZATION, credential_ref, read_organization, wrapped_key
+from credentials.access_rows import BY_ORGANIZATION, read_organization, refs_of, wrapped_key
 from credentials.resolve import CredentialIndex
+from gateway.lib.clock import as_utc
 from oauth_ext.bearer import BearerIdentity, InvalidBearer
-from oauth_ext.bearer_rows import ClientRow, PersonRow, VendorRow, as_utc
+from oauth_ext.bearer_rows import ClientRow, PersonRow, VendorRow
 from oauth_ext.selectors import NOTHING_ALLOWED, ClientLimits, client_limits
 from orgs import selectors as orgs
 from orgs.principal import Principal, PrincipalKind
@@ -77,12 +77,11 @@ def organization_in(org_id: uuid.UUID, row: bytes | None) -> OrganizationAccess:
     if row is None:
         raise InvalidBearer("The organization no longer exists.")
     organization = read_organization(row)
-    by_vendor = groupby(map(credential_ref, organization.credentials), key=lambda ref: ref.vendor)
     return OrganizationAccess(
         org_id=org_id,
         name=organization.name,
         default_access_all=organization.default_server_access.gives_access,
-        credentials={vendor: CredentialIndex(refs) for vendor, refs in by_vendor},
+        credentials={vendor: CredentialIndex(refs) for vendor, refs in refs_of(organization).items()},
         wrapped_keys=tuple(map(wrapped_key, organization.wrapped_keys)),
         allowlists={(intern(vendor), intern(role)): _names(tools) for vendor, role, tools in organization.allowlists},
     )

@@ -87,6 +87,8 @@ class Denied:
     vendor: str = ""
     scope_needed: str = ""
     page: str = ""
+    # The words before the page's address.
+    action: str = "Ask for it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from proxy.process_gauges import ProcessGauges
 from proxy.rate_limited_calls import RateLimitedCalls
 from proxy.secret_echo_detector import SecretEchoDetector
 from proxy.tool_change_detector import ToolChangeDetector
+from proxy.vendor_tokens import VendorTokens
 from proxy.vendors.pool import SessionPool, configured_pool
 from proxy.vendors.stored_lists import StoredLists
 from proxy.vendors.tool_directory import ToolDirectory, configured_directory
@@ -68,6 +69,7 @@ class Runtime:
     search_indexes: SearchIndexes
     blobs: BlobStore | None
     results: ResultCache
+    vendor_tokens: VendorTokens
     sweeper: asyncio.Task[None] | None = None
     relay: asyncio.Task[None] | None = None
     gauges: asyncio.Task[None] | None = None
@@ -83,6 +85,7 @@ class Runtime:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
         await self.results.settled()
+        await self.vendor_tokens.aclose()
         await self.directory.aclose()
         if self.blobs is not None:
             self.blobs.close()
@@ -198,6 +201,7 @@ def _build() -> Runtime:
         list_bodies=ListBodies(max_bytes=settings.TOOL_LIST_BODY_BYTES),
         search_indexes=SearchIndexes(max_bytes=settings.TOOL_SEARCH_BYTES),
         results=ResultCache(capacity_bytes=settings.RESULT_CACHE_BYTES),
+        vendor_tokens=VendorTokens(caller_cache),
     )
 
 

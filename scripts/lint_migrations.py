@@ -49,6 +49,8 @@ LOCK = "a lock without a timeout: all calls would wait behind it"
 # bounds the wait for them.
 ACCEPTED: Mapping[Key, frozenset[str]] = {
     ("credentials", "0004_checks_and_uses"): frozenset({INDEX}),
+    # The constraints are of tables that the migration makes.
+    ("credentials", "0005_vendor_connections"): frozenset({CONSTRAINT}),
     ("oauth_ext", "0006_agent_limits_and_overlaps"): frozenset({INDEX, CONSTRAINT}),
     ("oauth_ext", "0007_end_of_vendor_access"): frozenset({INDEX}),
     # The constraint is of a table that the migration makes.

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
+from credentials.pages import onward
 from credentials.pages.credential import CredentialPage
-from credentials.selectors import connected_vendors
+from credentials.pages.forms import CredentialForm
+from credentials.pages.onward import continuing
+from credentials.selectors import connected_vendors, organization_connections, people_connections
 from gateway.catalog import registry
+from gateway.lib.errors import DomainError
+from gateway.lib.translated import translated
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.navigation import VENDOR_TABS
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from proxy.control_plane.credential_holder import of_organization
+from proxy.control_plane.vendor_sign_in import ORGANIZATION, begin_sign_in
 
 
 class CatalogPage(OrgPage):
@@ -56,3 +65,40 @@ class ConnectionPage(CredentialPage):
     @property
     def back(self) -> str:
         return reverse("proxy_pages:vendor", args=[self.organization.id, self.vendor.slug])
+
+    def post(self, request: HttpRequest, **path: Any) -> HttpResponse:
+        if self.vendor.oauth is None:
+            return super().post(request, **path)
+        try:
+            address = self._begun(request.session.session_key or "")
+        except DomainError as refusal:
+            messages.error(request, translated(refusal.message))
+            return redirect(request.path)
+        return continuing(self.page(onward.TEMPLATE, onward.context_of(self.vendor, address)), address)
+
+    def _begun(self, session_key: str) -> str:
+        """The address of the vendor's sign-in. Raises: as `begin_sign_in`."""
+        return begin_sign_in(
+            membership=self.membership,
+            vendor=self.vendor,
+            level=ORGANIZATION,
+            session_key=session_key,
+            back=self.request.path,
+        )
+
+    def context(self) -> dict[str, Any]:
+        found = super().context()
+        if self.vendor.oauth is None:
+            return found
+        shared = organization_connections(self.organization)
+        return {
+            **found,
+            "levels": self.vendor.oauth.connections,
+            "connection": next((row for row in shared if row.vendor == self.vendor.slug), None),
+            "people": people_connections(self.organization, self.vendor.slug),
+        }
+
+    def show(self, form: CredentialForm, *, status: int = 200, **extra: Any) -> HttpResponse:
+        if self.vendor.oauth is None:
+            return super().show(form, status=status, **extra)
+        return self.page("credentials/oauth_connection.html", {**self.context(), **extra}, status=status)

@@ -38,6 +38,7 @@ class CredentialRow:
                 return gettext("Agent %(name)s") % {"name": row.service_client_name}
             case CredentialScope.NAMED_KEY:
                 return gettext("Key %(name)s") % {"name": row.name}
+        raise ValueError(f"no page lists credentials of {row.scope!r}")
 
     @property
     def is_key(self) -> bool:

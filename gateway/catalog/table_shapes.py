@@ -13,6 +13,7 @@ from gateway.catalog.vendor import (
     TOOL_NAME_MAX_CHARACTERS,
     CredentialField,
     HeaderTemplate,
+    OAuthSettings,
     ToolOverride,
     Validation,
     Vendor,
@@ -47,7 +48,7 @@ _CHARACTERS = {
     "placeholder": 200,
     "tool": TOOL_NAME_MAX_CHARACTERS,
 }
-_CHARACTERS |= {"url": 2000, "docs_url": 2000, "value": 2000}
+_CHARACTERS |= {"issuer": 2000, "scopes": 200, "url": 2000, "docs_url": 2000, "value": 2000}
 _CHARACTERS_OF_OTHERS = 500
 
 
@@ -67,10 +68,15 @@ class _Tool(ToolOverride, frozen=True, forbid_unknown_fields=True):
     pass
 
 
+class _OAuth(OAuthSettings, frozen=True, forbid_unknown_fields=True):
+    scopes: Annotated[tuple[str, ...], Meta(max_length=50)] = ()
+
+
 class _Vendor(Vendor, frozen=True, forbid_unknown_fields=True):
     headers: Annotated[tuple[_Header, ...], Meta(max_length=32)] = ()
     fields: Annotated[tuple[_Field, ...], Meta(max_length=32)] = ()
     validation: _Validation | None = None
+    oauth: _OAuth | None = None
     tools: dict[str, Any] = {}  # fitted one by one: a message of msgspec does not have the key of a dict
 
 
@@ -155,7 +161,7 @@ def _in_words(message: str, place: Path) -> str:
     [(expected, most, got)] = _TYPES.findall(message)
     if most:
         return f"may have at most {most} entries"
-    if place[-1] == "options":
+    if place[-1] in {"options", "scopes", "connections"}:
         return "must be a list of strings, none of them empty"
     if place[-1] in {"vendor", "headers", "fields"}:
         return f"must be a list of tables, written [[{'.'.join(part for part in place if isinstance(part, str))}]]"

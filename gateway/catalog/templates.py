@@ -7,7 +7,9 @@ from gateway.catalog.template_grammar import FieldError, placeholders, render
 from gateway.catalog.url_templates import render_url
 from gateway.catalog.vendor import Vendor
 
-__all__ = ["FieldError", "vendor_headers", "vendor_url"]
+# The field of a connection that holds the vendor's token. No catalog field has such a name.
+ACCESS_TOKEN = "oauth.access_token"  # noqa: S105 - a name
+__all__ = ["ACCESS_TOKEN", "FieldError", "vendor_headers", "vendor_url"]
 
 
 def vendor_headers(vendor: Vendor, fields: Mapping[str, str]) -> dict[str, str]:
@@ -19,6 +21,8 @@ def vendor_headers(vendor: Vendor, fields: Mapping[str, str]) -> dict[str, str]:
         # A header whose fields are all optional and empty is left out.
         if not names or any(values.get(name) for name in names):
             headers[header.name] = _header_value(header.value, names, values)
+    if vendor.oauth is not None and (token := fields.get(ACCESS_TOKEN)):
+        headers["Authorization"] = f"Bearer {token}"  # its characters were checked when it was received
     return headers
 
 

@@ -11,6 +11,7 @@ from gateway.lib.sentences import sentence
 
 SLUG_MAX_CHARACTERS = 31  # of slugs and of tool prefixes
 TOOL_NAME_MAX_CHARACTERS = 128
+CONNECTION_LEVELS = ("organization", "person")
 RANDOM = "{random}"  # in the values of a sample
 MAX_TIMEOUT_S = 300
 MAX_TTL_S = 3_600  # D103
@@ -60,6 +61,19 @@ class ToolOverride(msgspec.Struct, frozen=True):
     ttl_seconds: int | None = None
 
 
+class OAuthSettings(msgspec.Struct, frozen=True):
+    """How people sign in to the vendor. Without `issuer` the vendor's own metadata names it. Spec: contract §8"""
+
+    issuer: str = ""
+    # Of a client that was registered by hand; without one the gateway registers itself.
+    client_id: str = ""
+    # The variable of the environment that holds this client's secret.
+    client_secret_env: str = ""
+    scopes: tuple[str, ...] = ()
+    # The levels of CONNECTION_LEVELS that are offered.
+    connections: tuple[str, ...] = CONNECTION_LEVELS
+
+
 class Vendor(msgspec.Struct, frozen=True):
     """A vendor's MCP server over Streamable HTTP. Spec: contract §4 · D69, D111"""
 
@@ -77,6 +91,8 @@ class Vendor(msgspec.Struct, frozen=True):
     verified: bool = False
     # Values of the fields with which anybody may try the vendor; RANDOM in them is replaced. None: it has no sample.
     sample: Mapping[str, str] | None = None
+    # None: its credentials are typed in.
+    oauth: OAuthSettings | None = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "tool_prefix", self.tool_prefix or self.slug.replace("-", "_"))

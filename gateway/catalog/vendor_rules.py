@@ -11,12 +11,14 @@ from gateway.catalog.key_lines import Path
 from gateway.catalog.template_grammar import FIELD_NAME, TemplateError, parse, placeholders
 from gateway.catalog.url_templates import parse_url
 from gateway.catalog.vendor import (
+    CONNECTION_LEVELS,
     MAX_TIMEOUT_S,
     MAX_TTL_S,
     SLUG_MAX_CHARACTERS,
     TOOL_NAME_MAX_CHARACTERS,
     CredentialField,
     HeaderTemplate,
+    OAuthSettings,
     Validation,
     Vendor,
     is_tool_name,
@@ -31,6 +33,8 @@ _MAX_OPTIONS = 100
 _SLUG = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{SLUG_MAX_CHARACTERS - 1}}}")
 _TOOL_PREFIX = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _DOCS_URL = re.compile(r"https?://[^\s/@?#{}]+(?:[/?#][^\s{}\"<>]*)?")
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 3.3
+_ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -64,12 +68,36 @@ def _vendor_faults(vendor: Vendor) -> Iterator[Fault]:
     yield from _at(("fields",), _repeated([each.name for each in vendor.fields]))
     if vendor.validation:
         yield from _at(("validation",), _validation_faults(vendor.validation))
+    if vendor.oauth:
+        yield from _at(("oauth",), _oauth_faults(vendor, vendor.oauth))
     yield from _at(("sample",), _sample_faults(vendor))
     for name, tool in vendor.tools.items():
         if not is_tool_name(name):
             yield ("tools", name), f"must be a tool name of 1 to {TOOL_NAME_MAX_CHARACTERS} characters"
         if tool.ttl_seconds is not None and not 0 <= tool.ttl_seconds <= MAX_TTL_S:
             yield ("tools", name, "ttl_seconds"), f"must be between 0 and {MAX_TTL_S}"
+
+
+def _oauth_faults(vendor: Vendor, oauth: OAuthSettings) -> Iterator[Fault]:
+    # The address must be the same for all: tokens are bound to it.
+    if vendor.customer_supplied_url:
+        yield (), "is not for a vendor with fields in its url"
+    if any(each.name.lower() == "authorization" for each in vendor.headers):
+        yield (), "is not for a vendor with an Authorization header: the token of the connection goes there"
+    if any(each.required and not each.default for each in vendor.fields):
+        yield (), "is not for a vendor with required fields: a sign-in takes their place"
+    if oauth.issuer and (not _DOCS_URL.fullmatch(oauth.issuer) or "?" in oauth.issuer or "#" in oauth.issuer):
+        yield ("issuer",), "must be an http(s) address without query"
+    if oauth.client_secret_env and not _ENVIRONMENT_NAME.fullmatch(oauth.client_secret_env):
+        yield ("client_secret_env",), "must be the name of a variable in capital letters"
+    if oauth.client_secret_env and not oauth.client_id:
+        yield ("client_id",), "is missing: client_secret_env is its secret"
+    if oauth.client_id and not oauth.client_id.isascii():
+        yield ("client_id",), "may hold only ASCII characters"
+    if not all(_SCOPE.fullmatch(each) for each in oauth.scopes):
+        yield ("scopes",), "must be a list of scopes, each without spaces"
+    if not oauth.connections or not set(oauth.connections) <= set(CONNECTION_LEVELS):
+        yield ("connections",), f"must name one or both of {' and '.join(CONNECTION_LEVELS)}"
 
 
 def _sample_faults(vendor: Vendor) -> Iterator[Fault]:

@@ -10,6 +10,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def as_utc(moment: datetime) -> datetime:
+    # SQLite stores UTC without saying so.
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
 def rfc3339(moment: datetime) -> str:
     """RFC 3339 in UTC with milliseconds and a Z. Spec: D15"""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

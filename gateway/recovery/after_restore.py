@@ -22,6 +22,7 @@ from audit.models import AdminAuditEntry
 from audit.stream_position import begin_era
 from credentials.models import Credential
 from credentials.services.credentials import delete_credential
+from credentials.services.vendor_connections import end_connection_again
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import Conflict, NotFound
@@ -219,7 +220,7 @@ def _ended(end: End, ended_at: datetime) -> bool:
 def _credential_deleted(key: uuid.UUID) -> bool:
     credential = Credential.objects.defer("sealed").filter(pk=key).first()
     if credential is None:
-        return False
+        return end_connection_again(key)
     delete_credential(actor=ACTOR, credential=credential)
     return True
 

@@ -56,6 +56,7 @@ ALERTS_EVERY_S = 30.0
 ALERTS_SLOWLY_EVERY_S = 60.0  # with the looks that read more rows
 ALERT_DELIVERY_EVERY_S = 5.0
 CELERY_TIMEZONE = "UTC"
+REVOCATIONS_EVERY_S = 10.0
 USAGE_EVERY_S = 5.0
 MIRROR_EVERY_S = 30.0
 # Each task can be derived from the database again, so the broker may lose or delay a message.
@@ -78,6 +79,11 @@ CELERY_BEAT_SCHEDULE = {
     "mail.send_waiting": {"task": "mail.send_waiting", "schedule": MAIL_EVERY_S, "options": {"expires": MAIL_EVERY_S}},
     "mail.remove_old": {"task": "mail.remove_old", "schedule": crontab(hour="4", minute="7")},
     "audit.prune_shipping": {"task": "audit.prune_shipping", "schedule": crontab(minute="11")},
+    "credentials.revoke_at_vendors": {
+        "task": "credentials.revoke_at_vendors",
+        "schedule": REVOCATIONS_EVERY_S,
+        "options": {"expires": REVOCATIONS_EVERY_S},
+    },
     "proxy.probe_vendors": {"task": "proxy.probe_vendors", "schedule": HEALTH_PROBE_INTERVAL_S},
     "proxy.record_status": {"task": "proxy.record_status", "schedule": 60.0, "options": {"expires": 60.0}},
     "proxy.watch_alerts": {

@@ -44,6 +44,7 @@ _DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "people#mail-domain": ("orgs:join", "orgs:mail-domain"),
     "vendors": ("proxy_pages:vendor", "proxy_pages:vendors"),
     "vendors#connect-a-vendor": ("credentials:catalog",),
+    "vendors#sign-in-at-a-vendor": ("own-connections",),
     "vendors#levels-of-credentials": (
         "credentials:connection",
         "credentials:key",

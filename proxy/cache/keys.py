@@ -47,7 +47,7 @@ def scope_of(principal: Principal, credential: CredentialRef) -> str:
     match credential.scope:
         case CredentialScope.ORGANIZATION:
             return f"org:{principal.org_id}"
-        case CredentialScope.SERVICE_CLIENT:
+        case CredentialScope.SERVICE_CLIENT | CredentialScope.PERSON:
             return f"user:{principal.subject}"
         case CredentialScope.TEAM | CredentialScope.NAMED_KEY if credential.team_id is not None:
             return f"team:{credential.team_id}"

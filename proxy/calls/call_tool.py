@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from proxy.calls import caching, call_audit, call_figures
 from proxy.calls.admit import admit
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
+from proxy.calls.open_destination import after_rejection
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.outcomes import (
     BadArguments,
@@ -199,7 +200,12 @@ def _fold_dotted(arguments: dict[str, Any], found: FoundTool) -> dict[str, Any]:
 
 
 async def _send(
-    context: RequestContext, arguments: Mapping[str, Any], call: ToolCall, found: FoundTool
+    context: RequestContext,
+    arguments: Mapping[str, Any],
+    call: ToolCall,
+    found: FoundTool,
+    *,
+    is_repeated: bool = False,
 ) -> VendorOutcome:
     deadline = asyncio.get_running_loop().time() + found.vendor.timeout_seconds
     params: dict[str, Any] = {"name": found.tool.vendor_name, "arguments": arguments}
@@ -218,6 +224,13 @@ async def _send(
             is_repeatable=found.policy.read_only,
         )
     except VendorProblem as problem:
+        if found.credential.is_connection and problem.is_rejection and not is_repeated:
+            again = await after_rejection(context, found.vendor, found.credential)
+            if isinstance(again, Denied):
+                return again
+            if again is not None:
+                found = replace(found, credential=again[0], destination=again[1])
+                return await _send(context, arguments, call, found, is_repeated=True)
         return Failed(found.vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
     if isinstance(reply, replies.VendorResult):
         return Delivered(reply.raw_result, reply.is_error)

@@ -77,7 +77,9 @@ def applicable_credential(
     index = organization.credentials.get(vendor.slug)
     if index is None:
         return None
-    return index.find(service_client_id=principal.service_client_pk, team_ids=principal.team_ids)
+    return index.find(
+        service_client_id=principal.service_client_pk, team_ids=principal.team_ids, user_id=principal.user_id
+    )
 
 
 def _check_server_access(
@@ -107,12 +109,48 @@ def _check_credential(
     principal: Principal, organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef | None
 ) -> Denied | None:
     if credential is not None:  # vendors without a key, too, must be connected by the organization
-        return None
+        return ended_connection(organization, vendor, credential) if credential.needs_sign_in else None
+    if vendor.oauth is not None and "person" in vendor.oauth.connections and principal.user_id:
+        return Denied(
+            Denial.NO_CREDENTIALS,
+            f"{vendor.name} is not connected. You can connect it for yourself.",
+            vendor.slug,
+            page=own_connections_page(organization, vendor),
+            action="Connect it",
+        )
     return Denied(
         Denial.NO_CREDENTIALS,
         f"{vendor.name} is not connected. An admin of {organization.name} can connect it.",
         vendor.slug,
+        **(_connect_page(organization, vendor) if vendor.oauth is not None else {}),
     )
+
+
+def ended_connection(organization: OrganizationAccess, vendor: Vendor, connection: CredentialRef) -> Denied:
+    """The refusal of a call whose connection the vendor no longer accepts."""
+    if connection.scope is CredentialScope.PERSON:
+        return Denied(
+            Denial.NO_CREDENTIALS,
+            f"{vendor.name} no longer accepts your connection. You can sign in again.",
+            vendor.slug,
+            page=own_connections_page(organization, vendor),
+            action="Sign in",
+        )
+    return Denied(
+        Denial.NO_CREDENTIALS,
+        f"{vendor.name} no longer accepts the connection. An admin of {organization.name} can sign in again.",
+        vendor.slug,
+        **_connect_page(organization, vendor),
+    )
+
+
+def own_connections_page(organization: OrganizationAccess, vendor: Vendor) -> str:
+    """The page where a person connects the vendor."""
+    return f"/profile/connections?org_id={organization.org_id}&vendor={vendor.slug}"
+
+
+def _connect_page(organization: OrganizationAccess, vendor: Vendor) -> dict[str, str]:
+    return {"page": f"/orgs/{organization.org_id}/vendors/{vendor.slug}/settings", "action": "Connect it"}
 
 
 VENDOR_CHECKS: tuple[tuple[CallStep, Check], ...] = (

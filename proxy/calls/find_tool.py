@@ -9,13 +9,14 @@ from credentials.resolve import CredentialRef
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.tool_config import ToolPolicy
 from gateway.catalog.vendor import Vendor
-from proxy.calls.open_destination import usable_vendor
+from proxy.calls.open_destination import after_rejection, renewed, usable_vendor
 from proxy.outcomes import Denial, Denied, Failed, UnknownTool
 from proxy.protocol.tool_names import ExposedTool
 from proxy.request_context import RequestContext
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.tool_list import ToolList
+from proxy.vendors.tool_list_cache import ToolIndex
 
 FIND_DEADLINE_S = 15.0  # to open a session and list the vendor's tools
 
@@ -49,7 +50,30 @@ async def find_or_fetch_tool(
         usable = usable_vendor(context.caller, vendor)
     if isinstance(usable, Denied):
         return usable
+    if usable[0].refresh_at_s is not None:
+        usable = await renewed(context, vendor, usable)
+        if isinstance(usable, Denied):
+            return usable
     credential, target = usable
+    listed = await _listed(context, vendor, target, name, deadline, cli=cli)
+    if isinstance(listed, VendorProblem) and credential.is_connection and listed.is_rejection:
+        again = await after_rejection(context, vendor, credential)
+        if isinstance(again, Denied):
+            return again
+        if again is not None:
+            credential, target = again
+            listed = await _listed(context, vendor, target, name, deadline, cli=cli)
+    if isinstance(listed, VendorProblem):
+        return Failed(vendor.slug, listed.fault, listed.detail, listed.retry_after_s, credential)
+    index, tool = listed
+    if tool is None:
+        return UnknownTool(name, vendor.slug)
+    return FoundTool(vendor, credential, target, tool, index.content.policy(tool), index.content)
+
+
+async def _listed(
+    context: RequestContext, vendor: Vendor, target: Destination, name: str, deadline: float, *, cli: bool
+) -> tuple[ToolIndex, ExposedTool | None] | VendorProblem:
     directory = context.runtime.directory
     try:
         with context.timing.session:
@@ -59,10 +83,8 @@ async def find_or_fetch_tool(
                 index = await directory.fresh_index(vendor, target, deadline=deadline)
                 tool = _lookup(index.content, name, cli=cli)
     except VendorProblem as problem:
-        return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s, credential)
-    if tool is None:
-        return UnknownTool(name, vendor.slug)
-    return FoundTool(vendor, credential, target, tool, index.content.policy(tool), index.content)
+        return problem
+    return index, tool
 
 
 def _vendor_of(catalog: Catalog, name: str, asked: Vendor | None) -> Vendor | Denied | UnknownTool:

@@ -12,11 +12,12 @@ from credentials.data_key_cache import WrappedKey
 from credentials.errors import UnusableCredential
 from credentials.resolve import CredentialRef
 from credentials.sealing import open_fields
-from gateway.catalog.templates import FieldError, vendor_headers, vendor_url
+from gateway.catalog.templates import ACCESS_TOKEN, FieldError, vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from proxy.caller import Caller, OrganizationAccess
-from proxy.calls.decide import may_use_vendor
+from proxy.calls.decide import ended_connection, may_use_vendor
 from proxy.outcomes import Denial, Denied
+from proxy.request_context import RequestContext
 from proxy.vendors import errors
 from proxy.vendors.destination import Destination, PoolKey
 
@@ -32,14 +33,51 @@ def usable_vendor(caller: Caller, vendor: Vendor) -> tuple[CredentialRef, Destin
     return found if isinstance(found, Denied) else (credential, found)
 
 
+async def renewed(
+    context: RequestContext, vendor: Vendor, usable: tuple[CredentialRef, Destination]
+) -> tuple[CredentialRef, Destination] | Denied:
+    """`usable` with a token that still works. Spec: contract §8"""
+    connection, _ = usable
+    current = await context.runtime.vendor_tokens.current(connection)
+    return usable if current is connection else _with_token(context.caller, vendor, connection, current)
+
+
+async def after_rejection(
+    context: RequestContext, vendor: Vendor, connection: CredentialRef
+) -> tuple[CredentialRef, Destination] | Denied | None:
+    """As `renewed`, after the vendor refused the token: that call did nothing, so it may be repeated once. None: there
+    is no other token to try."""
+    current = await context.runtime.vendor_tokens.after_rejection(connection)
+    if current is not None and current.revision == connection.revision and not current.needs_sign_in:
+        return None
+    return _with_token(context.caller, vendor, connection, current)
+
+
+def _with_token(
+    caller: Caller, vendor: Vendor, connection: CredentialRef, current: CredentialRef | None
+) -> tuple[CredentialRef, Destination] | Denied:
+    if current is None or current.needs_sign_in:
+        return ended_connection(caller.organization, vendor, connection)
+    # The caller's rows are older than the token: the next call finds it there.
+    found = _opened(caller.organization, vendor, current)
+    return found if isinstance(found, Denied) else (current, found)
+
+
 def destination(organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef) -> Destination | Denied:
     """The destination, or the reason why the credential cannot be used."""
     # Computed once per load of the organization and the catalog; the opened credential is not kept.
     known = organization.destinations.get(credential.id)
     if known is not None and known[0] is vendor:
         return known[1]
+    found = _opened(organization, vendor, credential)
+    if not isinstance(found, Denied):
+        organization.destinations[credential.id] = (vendor, found)
+    return found
+
+
+def _opened(organization: OrganizationAccess, vendor: Vendor, credential: CredentialRef) -> Destination | Denied:
     try:
-        found = open_destination(credential, vendor, organization.wrapped_keys, organization.org_id)
+        return open_destination(credential, vendor, organization.wrapped_keys, organization.org_id)
     except (UnusableCredential, FieldError) as fault:
         log.error("credential unusable", vendor=vendor.slug, org_id=str(organization.org_id), reason=str(fault))
         return Denied(
@@ -48,8 +86,6 @@ def destination(organization: OrganizationAccess, vendor: Vendor, credential: Cr
             f" An admin of {organization.name} can replace them.",
             vendor.slug,
         )
-    organization.destinations[credential.id] = (vendor, found)
-    return found
 
 
 def open_destination(
@@ -91,6 +127,8 @@ def _secrets(credential: CredentialRef, vendor: Vendor, wrapped: Sequence[Wrappe
         values = open_fields(credential, organization_id=org_id, wrapped=wrapped)
     except UnusableCredential as fault:
         raise errors.rejected_credentials() from fault
+    if token := values.get(ACCESS_TOKEN):
+        yield token
     for each in vendor.fields:
         value = values.get(each.name, "")
         if each.secret and value != each.default and value not in each.options:

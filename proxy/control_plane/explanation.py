@@ -210,6 +210,7 @@ def _credential(call: ExplainedCall) -> _Explained:
 
 _CREDENTIALS = {
     CredentialScope.ORGANIZATION: sentence("the shared credentials"),
+    CredentialScope.PERSON: sentence("the person’s own connection"),
     CredentialScope.TEAM: sentence("the team’s credentials"),
     CredentialScope.SERVICE_CLIENT: sentence("the agent’s own credentials"),
     CredentialScope.NAMED_KEY: sentence("the key %(name)s"),

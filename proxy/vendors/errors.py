@@ -47,6 +47,11 @@ class VendorProblem(Exception):
         )
 
     @property
+    def is_rejection(self) -> bool:
+        """The vendor does not know the token. A 403 knows it, and asks for more."""
+        return self.status == 401
+
+    @property
     def is_own_timeout(self) -> bool:
         """Our deadline ended a request that had been sent."""
         return self.fault is VendorFault.TIMEOUT and self.evidence in (

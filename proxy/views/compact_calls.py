@@ -18,7 +18,7 @@ from proxy.views.responses import HttpError
 def is_asked_for(request: HotPathRequest) -> bool:
     """Whether the query has the parameter `tools`."""
     query = request.META["QUERY_STRING"]
-    # Not taken apart: nobody has authenticated yet, and a query may be long.
+    # Not taken apart: the caller is not authenticated yet, and a query may be long.
     return bool(query) and ("&tools=" in (whole := f"&{query}&") or "&tools&" in whole)
 
 

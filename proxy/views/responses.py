@@ -99,7 +99,7 @@ def http_error_response(refusal: HttpError, *, cli: bool) -> HttpResponse:
 
 def denial_text(denied: Denied) -> str:
     """The rule, with the address of the page where a person can ask for access."""
-    return f"{denied.text} Ask for it at {settings.BASE_URL}{denied.page}" if denied.page else denied.text
+    return f"{denied.text} {denied.action} at {settings.BASE_URL}{denied.page}" if denied.page else denied.text
 
 
 def unauthorized(resource_path: str, scope: str, description: str | None) -> HttpError:

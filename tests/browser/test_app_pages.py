@@ -134,7 +134,7 @@ def test_the_consent_page(eyes: Eyes) -> None:
     eyes.look("wrong-credentials")
     someone.has_acme(org)
     local.ask()
-    expect(page.get_by_text("You'll be redirected to an app on this computer (127.0.0.1).")).to_be_visible()
+    expect(page.get_by_text("You’ll be redirected to an app on this computer (127.0.0.1).")).to_be_visible()
     expect(page.get_by_text("We haven't verified")).to_have_count(0)
     eyes.look("loopback")
     press(page.get_by_role("button", name="Cancel"))

@@ -15,6 +15,8 @@ NOT_SHOWN = {
     "auth.Permission",
     "contenttypes.ContentType",
     "coordination.PendingBump",
+    "credentials.VendorRevocation",
+    "credentials.VendorSignIn",
     "keys.KeyHolder",
     "mail.OptOut",
     "oauth_ext.AuthorizationRequest",

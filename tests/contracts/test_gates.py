@@ -32,10 +32,12 @@ PLAIN_PAGES = {
     "NewTokenPage": {"GET", "POST"},
     "JoinPage": {"POST"},
     "MailChoicesPage": {"POST"},
+    "OwnConnectionsPage": {"GET", "POST"},
     "ProfilePage": {"GET", "POST"},
     "RevokeTokenPage": {"GET", "POST"},
     "StaffSignInView": {"GET"},
     "UnsubscribePage": {"GET", "POST"},
+    "VendorCallbackPage": {"GET"},
     "WelcomePage": {"GET", "POST"},
 }
 

@@ -53,6 +53,7 @@ JOURNALED = {
     "orgs.User",
     "sessions.Session",
     "credentials.Credential",
+    "credentials.VendorConnection",
 }
 # Ends with one of the above, or is ended by a change that its service writes down.
 WITH_ANOTHER = {
@@ -62,9 +63,17 @@ WITH_ANOTHER = {
     "orgs.Identity": "its person",
     "orgs.Invitation": "revoked by a change of the row, which the service writes down",
     "credentials.OrganizationDataKey": "its organization",
+    "credentials.VendorOAuthClient": "its organization",
+    "credentials.VendorRevocation": "sent to the vendor",
 }
 # Ends within minutes or a day by itself; without a journal, after_restore ends all of them.
-SHORT = {"oauth_ext.AuthorizationRequest", "oauth_ext.DeviceGrant", "oauth_ext.Grant", "orgs.UsedLogoutToken"}
+SHORT = {
+    "credentials.VendorSignIn",
+    "oauth_ext.AuthorizationRequest",
+    "oauth_ext.DeviceGrant",
+    "oauth_ext.Grant",
+    "orgs.UsedLogoutToken",
+}
 # Narrows, describes, or widens what a member or agent may use; after_restore says that these are of the backup.
 NO_RIGHT = {
     "oauth_ext.RememberedConsent", "oauth_ext.ServiceClientAllowlist", "oauth_ext.ServiceClientVendor",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from credentials.credential_scope import CredentialScope
+from credentials.credential_scope import TYPED_SCOPES, CredentialScope
 from credentials.models import Credential
 from credentials.services.credentials import store_credential
 from credentials.vendor_check import CheckResult, Verdict
@@ -82,7 +82,7 @@ class Setting:
 
     def store_everywhere(self) -> list[Credential]:
         """One credential of every scope."""
-        return [self.store(scope) for scope in CredentialScope]
+        return [self.store(scope) for scope in TYPED_SCOPES]
 
 
 def make_setting(cast: Cast) -> Setting:

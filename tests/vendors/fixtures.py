@@ -18,7 +18,7 @@ from django.conf import LazySettings
 from tests.factories.provider import forget_provider
 from tests.vendors import servers
 from tests.vendors.processes import RunningServer
-from tests.vendors.servers import SUITE_ORIGIN, DemoIdentityProvider, DemoVendor
+from tests.vendors.servers import SUITE_ORIGIN, DemoIdentityProvider, DemoVendor, OAuthVendor
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +35,20 @@ def time_server() -> Iterator[RunningServer]:
     """mcp-server-time behind mcp-proxy."""
     with servers.time_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def oauth_vendor_process() -> Iterator[OAuthVendor]:
+    """The vendor that people sign in to."""
+    with servers.oauth_vendor_server() as vendor:
+        yield vendor
+
+
+@pytest.fixture
+def oauth_vendor(oauth_vendor_process: OAuthVendor) -> OAuthVendor:
+    """The same, without faults from an earlier test."""
+    oauth_vendor_process.control(lifetime_s=3600, refresh_pause_s=0.0, refresh_fault="", scopes="")
+    return oauth_vendor_process
 
 
 @pytest.fixture(scope="session")

@@ -201,6 +201,55 @@ def _program(name: str, *arguments: str, python: Path = Path(sys.executable)) ->
     return lambda port: (str(python), str(HERE / "programs" / name), *arguments, str(port))
 
 
+@dataclass(frozen=True)
+class OAuthVendor:
+    """A running vendor that people sign in to, with its own authorization server."""
+
+    server: RunningServer
+
+    @property
+    def mcp_url(self) -> str:
+        return self.server.mcp_url
+
+    def control(self, **values: object) -> None:
+        """Set lifetimes and faults."""
+        self._post("_control", values)
+
+    def end_all(self) -> None:
+        """The vendor forgets every sign-in."""
+        self._post("_end_all", {})
+
+    def end_access(self) -> None:
+        """The vendor forgets every access token, and no refresh token."""
+        self._post("_end_access", {})
+
+    def stats(self) -> dict[str, int]:
+        answer = httpx.get(f"{self.server.origin}/_stats", **PLAIN_HTTP, timeout=5.0)
+        answer.raise_for_status()
+        counts: dict[str, int] = answer.json()
+        return counts
+
+    def sign_in(self, authorization_url: str) -> str:
+        """Signs in as a browser does: the address that the server sends it back to."""
+        answer = httpx.get(authorization_url, **PLAIN_HTTP, timeout=5.0)
+        assert answer.status_code == 302, answer.text
+        location: str = answer.headers["Location"]
+        return location
+
+    def _post(self, path: str, values: dict[str, object]) -> None:
+        httpx.post(f"{self.server.origin}/{path}", json=values, **PLAIN_HTTP, timeout=5.0).raise_for_status()
+
+
+@contextlib.contextmanager
+def oauth_vendor_server() -> Iterator[OAuthVendor]:
+    """The Python SDK's authorization server and a vendor behind it. Raises: ServerStartError."""
+    python = VENDOR_PROGRAMS / "python"
+    if not python.exists():
+        raise ServerStartError(f"the SDK {INSTALL_HINT}")
+    with running_server("oauth", _program("oauth_server.py", python=python), _asks_for_a_token) as server:
+        yield OAuthVendor(server)
+
+
 @contextlib.contextmanager
 def demo_vendor_server() -> Iterator[DemoVendor]:
     """The demo vendor with an empty folder of its own. Raises: ServerStartError."""
@@ -243,3 +292,7 @@ def _initializes(client: httpx.Client, origin: str) -> bool:
     if session is not None:
         client.delete(f"{origin}/mcp", headers={"Mcp-Session-Id": session})
     return answer.status_code == 200
+
+
+def _asks_for_a_token(client: httpx.Client, origin: str) -> bool:
+    return client.post(f"{origin}/mcp", json=INITIALIZE, headers={"Accept": MCP_ACCEPT}).status_code == 401

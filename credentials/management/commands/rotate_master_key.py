@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from audit.shipping.config_sealing import CONFIGS
 from credentials.services.master_key import DATA_KEYS, rows_per_key_id
+from credentials.services.vendor_revocations import REVOCATIONS
 from gateway.keys.current import settle_master_key
 from gateway.keys.holders import EVERY_S, HOLDS, holders_without
 from gateway.keys.resealing import BATCH_SIZE, SealedRows, per_key_id, reseal
@@ -21,7 +22,7 @@ from orgs.services.invitation_sealing import TOKENS
 # Long enough for a process that was killed to count as ended.
 WAIT_S = HOLDS.total_seconds() + EVERY_S
 LOOK_EVERY_S = 2.0
-OTHERS = (SIGNING_KEYS, TOKENS, REFRESH_TOKENS, CONFIGS, SECRETS)
+OTHERS = (SIGNING_KEYS, TOKENS, REFRESH_TOKENS, CONFIGS, SECRETS, REVOCATIONS)
 
 
 class Command(BaseCommand):

@@ -138,7 +138,7 @@ def test_a_vendor_that_changes_its_tools(stage: Stage) -> None:
     assert "2 changes wait for a review." in stage.mailbox.text_of(0)
     approve_tools(organization=stage.cast.org, vendor="acme")
     stage.round(1)
-    arrived(stage, "Acme has changed its tools", "The tool changes at Acme are settled")
+    arrived(stage, "Acme has changed its tools", "The tool changes at Acme have been reviewed")
 
 
 def test_many_calls_that_fail(stage: Stage) -> None:

@@ -99,7 +99,7 @@ def test_the_secret_is_shown_once(cast: Cast) -> None:
     rotated = browser.post(path(cast), {"action": "rotate"})
     (second,) = re.findall(r'value="(whsec_[^"]+)"', rotated.content.decode())
     assert second != secret
-    assert "The former signing secret still signs" in page(browser, cast)
+    assert "The previous secret also signs" in page(browser, cast)
 
 
 def test_the_test_button_says_what_became_of_it(stage: Stage) -> None:

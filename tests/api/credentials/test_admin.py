@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from credentials.credential_scope import CredentialScope
+from credentials.credential_scope import TYPED_SCOPES, CredentialScope
 from credentials.models import Credential, OrganizationDataKey
 from tests.api.credentials.test_leaks import leaks
 from tests.factories.credentials import Setting
@@ -77,7 +77,7 @@ def test_nobody_adds_changes_or_deletes(staff: Setting, superuser: bool) -> None
     )
     browser.post(reverse(LIST), {"action": "delete_selected", "_selected_action": [str(row["id"])], "post": "yes"})
     assert Credential.objects.filter(pk=row["id"]).values().get() == row
-    assert Credential.objects.count() == len(CredentialScope)
+    assert Credential.objects.count() == len(TYPED_SCOPES)
 
 
 @pytest.mark.parametrize(("who", "status"), [("owner", 302), ("nobody", 302)])

@@ -8,7 +8,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from audit.models import AdminAuditEntry
-from credentials.credential_scope import CredentialScope
+from credentials.credential_scope import TYPED_SCOPES, CredentialScope
 from credentials.errors import KeyNameTaken, TeamHasKey, UnusableCredential
 from credentials.models import Credential, OrganizationDataKey
 from credentials.sealing import open_fields, wrapped_keys
@@ -29,7 +29,7 @@ def opened(setting: Setting) -> dict[str, dict[str, str]]:
 
 
 def test_every_scope_stores_and_opens(setting: Setting) -> None:
-    for scope in CredentialScope:
+    for scope in TYPED_SCOPES:
         setting.store(scope, fields={"apiKey": f"{SECRET}-{scope.value}", "platform": "eu", "tenant": ""})
     assert opened(setting) == {
         "organization": {"apiKey": f"{SECRET}-organization", "platform": "eu"},

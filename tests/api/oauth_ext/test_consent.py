@@ -54,8 +54,8 @@ def test_the_page_names_who_asks_and_where_the_answer_goes(flow: Flow) -> None:
     text = shown(flow, page)
     assert "“Some agent”" in text
     assert "unverified" in text
-    assert "You'll be redirected to app.example on the internet." in text
-    assert "We haven't verified app.example." in text
+    assert "You’ll be redirected to app.example on the internet." in text
+    assert "We haven’t verified app.example." in text
     assert "The app registered itself 1 minute ago." in text
     assert "this computer" not in text
     assert "<strong>app.example</strong>" in flow.browser.get(page).content.decode()
@@ -77,7 +77,7 @@ def test_a_name_of_another_host_causes_a_warning(cast: Cast) -> None:
     flow = make_flow(cast, name="Claude")
     Client.objects.filter(pk=flow.client.pk).update(created=clock.now() - timedelta(hours=1))
     text = shown(flow, flow.ask())
-    assert "This may not be the app it claims to be. app.example doesn't belong to “Claude”." in text
+    assert "This may not be the app it claims to be. app.example doesn’t belong to “Claude”." in text
     assert "registered itself" not in text
 
 

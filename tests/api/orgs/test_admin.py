@@ -11,6 +11,9 @@ from billing.models import ProviderCancellation, ProviderEvent, Subscription
 from gateway.lib import clock
 from orgs.models import (
     AccessRequest,
+    Alert,
+    AlertMessage,
+    AlertSettings,
     Identity,
     Invitation,
     JoinRequest,
@@ -34,6 +37,9 @@ from tests.factories.cast import Cast, make_person
 
 MODELS = [
     AccessRequest,
+    Alert,
+    AlertMessage,
+    AlertSettings,
     Identity,
     Invitation,
     JoinRequest,
@@ -71,6 +77,11 @@ def rows(cast: Cast) -> dict[type, object]:
     team = Team.objects.create(organization=cast.org, name="Ops")
     return {
         AccessRequest: AccessRequest.objects.create(organization=cast.org, membership=member, vendor="acme"),
+        Alert: Alert.objects.create(
+            organization=cast.org, kind="vendor_down", cause="acme", label="Acme", began_at=clock.now()
+        ),
+        AlertMessage: AlertMessage.objects.create(organization=cast.org, moment="test", began_at=clock.now()),
+        AlertSettings: AlertSettings.objects.create(organization=cast.org),
         Identity: Identity.objects.first(),
         Invitation: create_invitation(actor=cast.user("owner"), organization=cast.org),
         JoinRequest: JoinRequest.objects.create(organization=cast.org, user=cast.user("stranger")),

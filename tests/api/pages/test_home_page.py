@@ -372,7 +372,7 @@ def test_the_sample_vendor_is_connected_in_one_click(sampled: Site) -> None:
 def test_a_sample_replaces_no_credential(sampled: Site) -> None:
     connect(sampled.cast.org, sampled.cast.user("owner"), "sampled")
     before = Credential.objects.get(organization=sampled.cast.org).updated_at
-    assert notices(ask_for_sample(sampled, "owner")) == ["Sampled is connected already. Nothing changed."]
+    assert notices(ask_for_sample(sampled, "owner")) == ["Sampled is already connected. Nothing changed."]
     assert Credential.objects.get(organization=sampled.cast.org).updated_at == before
     assert not sampled.asked
 

@@ -86,7 +86,7 @@ def test_a_link_whose_key_is_gone_is_not_invented(site: Site) -> None:
     Invitation.objects.update(token_key_id="retired")
     made = Invitation.objects.get()
     response = site.owner().post(path(site), {"action": "link", "invitation": str(made.id)})
-    assert "This link can't be shown again" in text(response)
+    assert "This link can’t be shown again" in text(response)
     assert "/invite/" not in text(response)
 
 

@@ -363,7 +363,7 @@ async def test_headers_that_would_change_the_request_are_not_sent(
     transport: VendorTransport, headers: dict[str, str]
 ) -> None:
     async with raw_vendor(says(OK)) as vendor:
-        with pytest.raises(VendorProblem, match="headers can't be sent") as caught:
+        with pytest.raises(VendorProblem, match="headers can’t be sent") as caught:
             transport.prepare(vendor.url, headers)
         assert vendor.connections == 0
         assert not any(value and value in str(caught.value) for value in headers.values() if len(value) > 1)

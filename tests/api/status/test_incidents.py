@@ -128,8 +128,11 @@ def test_each_of_the_two_has_a_permission_of_its_own() -> None:
         ({"parts": []}, "required"),
         ({"parts": ["vendor/none"]}, "not one of the available choices"),
         ({"kind": "maintenance"}, "Enter the start and the end of the maintenance."),
-        ({"kind": "maintenance", "starts_at": "2020-01-01 10:00", "ends_at": "2020-01-01 11:00"}, "still to come"),
-        ({"starts_at": "2999-01-01 10:00"}, "An incident has begun already."),
+        (
+            {"kind": "maintenance", "starts_at": "2020-01-01 10:00", "ends_at": "2020-01-01 11:00"},
+            "after the start and in the future",
+        ),
+        ({"starts_at": "2999-01-01 10:00"}, "An incident can’t start in the future."),
         ({"starts_at": "soon"}, "valid date/time"),
         ({"ends_at": "2999-01-01 10:00"}, "An incident ends with its last update."),
         ({"text": " "}, "required"),

@@ -1,0 +1,135 @@
+"""Connections to vendors that people sign in to, over the API. Contract: 8"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from credentials import selectors
+from credentials.services.vendor_connections import end_organization_connection, end_own_connection
+from gateway.catalog.registry import known_vendor
+from gateway.web.api_view import ApiView, OrgView
+from gateway.web.fields import Text, Timestamp
+from gateway.web.gate import Gate, PlanFunction
+from gateway.web.operation import Operation, QueryParameter
+from orgs import membership_check
+from orgs.roles import Role, TokenScope
+from proxy.control_plane.vendor_sign_in import ORGANIZATION, PERSON, begin_sign_in
+
+_STATUSES = ("connected", "expired", "error")
+_REFUSED = {
+    404: "There is no such vendor, or you are no member of the organization.",
+    422: "The vendor offers no sign-in at this level.",
+    502: "The vendor or its authorization server does not let a sign-in begin.",
+}
+ORG_ID = QueryParameter("org_id", "The organization in which the connection is used.")
+
+
+class VendorConnectionOut(serializers.Serializer[Any]):
+    """Nothing of a token."""
+
+    vendor = serializers.CharField()
+    level = serializers.ChoiceField(
+        [ORGANIZATION, PERSON], source="scope", help_text="person: only the calls of this person use it."
+    )
+    orgId = serializers.UUIDField(source="organization_id")
+    status = serializers.ChoiceField(_STATUSES, source="state", help_text="expired: a new sign-in is needed.")
+    account = serializers.CharField(help_text="At the vendor; empty if it does not tell.")
+    scopes = serializers.ListField(child=serializers.CharField(), source="scope_list")
+    expiresAt = Timestamp(source="expires_at", allow_null=True, help_text="Of the current token, which is renewed.")
+    connectedAt = Timestamp(source="connected_at")
+
+
+class SignInOut(serializers.Serializer[Any]):
+    authorizationUrl = serializers.CharField(help_text="Open it in the browser of this session, within ten minutes.")
+
+
+class OwnConnectionIn(serializers.Serializer[Any]):
+    org_id = Text(help_text="The organization in which the connection will be used.")
+
+
+_LIST = Operation("List the organization's vendor connections", answer=VendorConnectionOut, many=True)
+_BEGIN = Operation(
+    "Begin the organization's sign-in at a vendor", answer=SignInOut, status=201, shows_secret=True, refusals=_REFUSED
+)
+_END = Operation(
+    "End the organization's connection to a vendor", status=204, refusals={404: "There is no such connection."}
+)
+
+
+class OrganizationConnections(OrgView):
+    """GET /api/orgs/:orgId/vendor-connections."""
+
+    gates = {"GET": Gate(Role.ADMIN, token=TokenScope.READ)}
+    operations = {"GET": _LIST}
+
+    def get(self, request: Request, org_id: str) -> Response:
+        return self.answer(selectors.organization_connections(self.organization))
+
+
+class OrganizationConnection(OrgView):
+    """POST, DELETE /api/orgs/:orgId/vendor-connections/:vendor. The browser of the session has to end the sign-in."""
+
+    gates = {
+        "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE),
+        "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN),
+    }
+    operations = {"POST": _BEGIN, "DELETE": _END}
+
+    def post(self, request: Request, org_id: str, vendor: str) -> Response:
+        session_key = request._request.session.session_key or ""
+        found = known_vendor(vendor)
+        url = begin_sign_in(membership=self.membership, vendor=found, level=ORGANIZATION, session_key=session_key)
+        return self.answer({"authorizationUrl": url})
+
+    def delete(self, request: Request, org_id: str, vendor: str) -> Response:
+        end_organization_connection(actor=self.actor, organization=self.organization, vendor=vendor)
+        return self.answer()
+
+
+class OwnConnections(ApiView):
+    """GET /api/profile/vendor-connections."""
+
+    gates = {"GET": Gate()}
+    operations = {"GET": Operation("List your vendor connections", answer=VendorConnectionOut, many=True)}
+
+    def get(self, request: Request) -> Response:
+        return self.answer(selectors.own_connections(self.actor))
+
+
+class OwnConnection(ApiView):
+    """POST, DELETE /api/profile/vendor-connections/:vendor."""
+
+    gates = {"POST": Gate(limit=settings.CREDENTIAL_STORE), "DELETE": Gate()}
+    operations = {
+        "POST": Operation(
+            "Begin your own sign-in at a vendor",
+            body=OwnConnectionIn,
+            answer=SignInOut,
+            status=201,
+            shows_secret=True,
+            refusals=_REFUSED,
+        ),
+        "DELETE": Operation(
+            "End your own connection to a vendor",
+            status=204,
+            query=[ORG_ID],
+            refusals={404: "There is no such connection, or you are no member of the organization."},
+        ),
+    }
+
+    def post(self, request: Request, vendor: str) -> Response:
+        membership = membership_check.require_membership(self.actor, self.fields["org_id"])
+        session_key = request._request.session.session_key or ""
+        found = known_vendor(vendor)
+        url = begin_sign_in(membership=membership, vendor=found, level=PERSON, session_key=session_key)
+        return self.answer({"authorizationUrl": url})
+
+    def delete(self, request: Request, vendor: str) -> Response:
+        membership = membership_check.require_membership(self.actor, request._request.GET.get(ORG_ID.name, ""))
+        end_own_connection(membership=membership, vendor=vendor)
+        return self.answer()

@@ -1,0 +1,102 @@
+"""Revocation at the vendor when a connection ends: noted in the same transaction, sent and repeated by a task.
+
+Spec: RFC 7009 · contract §8
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from credentials.connection_sealing import open_access, open_refresh
+from credentials.errors import UnusableCredential
+from credentials.models import VendorConnection, VendorRevocation
+from credentials.services.vendor_clients import client_of
+from credentials.vendor_asking import ASK
+from credentials.vendor_oauth.answers import VendorOAuthFault
+from credentials.vendor_oauth.requests import OAuthClient, revoke
+from gateway.catalog import registry
+from gateway.keys.current import sealing_keys
+from gateway.keys.resealing import SealedRows
+from gateway.lib.crypto import CryptoError
+from gateway.lib.keyring import keyring
+
+log = structlog.get_logger(__name__)
+# The pauses grow to some hours; afterwards the tokens end by themselves.
+MAX_TRIES, FIRST_PAUSE = 10, timedelta(seconds=30)
+AT_ONCE = 20
+
+
+class _Content(msgspec.Struct):
+    endpoint: str
+    client_id: str
+    secret: str
+    auth_method: str
+    # Token and kind; the refresh token first: with it, servers end the whole grant.
+    tokens: list[tuple[str, str]]
+
+
+def note_revocation(row: VendorConnection) -> None:
+    """Needs the transaction that deletes the connection. Does nothing where the vendor takes no revocation."""
+    if not row.revocation_endpoint:
+        return
+    try:
+        client = client_of(row, registry.load().get(row.vendor))
+        tokens = [(open_refresh(row), "refresh_token"), (open_access(row), "access_token")]
+    except (UnusableCredential, VendorOAuthFault):
+        log.warning("vendor connection not revoked", vendor=row.vendor, connection_id=str(row.pk))
+        return
+    content = _Content(
+        row.revocation_endpoint,
+        client.client_id,
+        client.secret,
+        client.auth_method,
+        [(token, kind) for token, kind in tokens if token],
+    )
+    made, keys = VendorRevocation(vendor=row.vendor), sealing_keys()
+    made.key_id, made.sealed = keys.current_id, keys.wrap(msgspec.json.encode(content), _aad(made.pk))
+    made.save()
+
+
+def send_revocations(now: datetime) -> int:
+    """Send those that are due; returns how many the vendors took. Sent twice they do no harm."""
+    taken = 0
+    for row in list(VendorRevocation.objects.filter(due_at__lte=now).order_by("due_at")[:AT_ONCE]):
+        if _send(row):
+            taken += 1
+        elif row.tries + 1 < MAX_TRIES:
+            VendorRevocation.objects.filter(pk=row.pk).update(
+                tries=row.tries + 1, due_at=now + FIRST_PAUSE * 2**row.tries
+            )
+            continue
+        else:
+            log.warning("vendor took no revocation", vendor=row.vendor)
+        VendorRevocation.objects.filter(pk=row.pk).delete()
+    return taken
+
+
+def _send(row: VendorRevocation) -> bool:
+    try:
+        plain = keyring().unwrap(row.key_id, bytes(row.sealed), _aad(row.pk))
+        content = msgspec.json.decode(plain, type=_Content)
+        client = OAuthClient(content.client_id, content.secret, content.auth_method)
+        sent = [revoke(content.endpoint, client, token=token, hint=kind, ask=ASK) for token, kind in content.tokens]
+    except (CryptoError, VendorOAuthFault):
+        return False
+    return all(sent)
+
+
+def _aad(revocation_id: UUID) -> bytes:
+    return f"vendor-revocation|{revocation_id}".encode()
+
+
+REVOCATIONS = SealedRows(
+    what="revocations at vendors",
+    rows=VendorRevocation.objects.all,
+    key_field="key_id",
+    sealed_field="sealed",
+    aad=lambda row: _aad(row.pk),
+)

@@ -1,0 +1,106 @@
+"""Finds a vendor's authorization server: from the 401 of its MCP address, and from well-known addresses.
+
+Spec: RFC 8414, 9728 · MCP authorization
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import msgspec
+
+from credentials.vendor_oauth import answers
+from credentials.vendor_oauth.answers import Ask, AuthorizationServer, ProtectedResource, VendorOAuthFault
+from gateway.lib.guarded_client import Response
+from gateway.lib.sentences import sentence
+
+OFFLINE = "offline_access"
+_INITIALIZE = msgspec.json.encode(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "mcp-gateway", "version": "1"},
+        },
+    }
+)
+_JSON = {"Accept": "application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """`resource`: the value of the resource indicator. `scopes`: those to ask for; empty: none."""
+
+    server: AuthorizationServer
+    resource: str
+    scopes: tuple[str, ...]
+
+
+def discover(
+    mcp_url: str, *, ask: Ask, check: Callable[[str], None], issuer: str = "", scopes: tuple[str, ...] = ()
+) -> Discovered:
+    """`issuer`: the only one to accept. `scopes`: those of the catalog, before all others. `check` raises
+    VendorOAuthFault for an address that neither the gateway nor a person may be sent to. Raises: VendorOAuthFault."""
+    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    asked = answers.challenge(ask("POST", mcp_url, headers=headers, body=_INITIALIZE))
+    resource = _protected_resource(mcp_url, asked.resource_metadata, ask)
+    if issuer and resource is not None and issuer not in resource.authorization_servers:
+        raise VendorOAuthFault(sentence("The vendor’s metadata names another authorization server than the catalog."))
+    # Servers of the first revision say nothing of their resource: they are their own issuer.
+    named = resource.authorization_servers[0] if resource is not None else _origin(mcp_url)
+    server = _authorization_server(issuer or named, ask)
+    for url in (
+        server.authorization_endpoint,
+        server.token_endpoint,
+        server.registration_endpoint,
+        server.revocation_endpoint,
+    ):
+        if url:
+            check(url)
+    found = scopes or tuple(asked.scope.split()) or (resource.scopes if resource else ())
+    if OFFLINE in server.scopes and OFFLINE not in found and found:
+        found = (*found, OFFLINE)
+    return Discovered(server, resource.resource if resource else mcp_url, found)
+
+
+def _protected_resource(mcp_url: str, told: str, ask: Ask) -> ProtectedResource | None:
+    if told:
+        return answers.protected_resource(ask("GET", told, headers=_JSON), mcp_url)
+    path = urlsplit(mcp_url).path.rstrip("/")
+    well_known = f"{_origin(mcp_url)}/.well-known/oauth-protected-resource"
+    response = _first_found([f"{well_known}{path}", well_known] if path else [well_known], ask)
+    return None if response is None else answers.protected_resource(response, mcp_url)
+
+
+def _authorization_server(issuer: str, ask: Ask) -> AuthorizationServer:
+    response = _first_found(list(_metadata_addresses(issuer)), ask)
+    if response is None:
+        raise VendorOAuthFault(sentence("The authorization server has no metadata."))
+    return answers.authorization_server(response, issuer)
+
+
+def _metadata_addresses(issuer: str) -> Iterator[str]:
+    origin, path = _origin(issuer), urlsplit(issuer).path.rstrip("/")
+    yield f"{origin}/.well-known/oauth-authorization-server{path}"
+    yield f"{origin}/.well-known/openid-configuration{path}"
+    if path:
+        yield f"{origin}{path}/.well-known/openid-configuration"
+
+
+def _first_found(addresses: list[str], ask: Ask) -> Response | None:
+    for address in addresses:
+        response = ask("GET", address, headers=_JSON)
+        # Some answer 401 or 405 at addresses that they do not have.
+        if response.status not in (401, 403, 404, 405, 406):
+            return response
+    return None
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

@@ -1,0 +1,174 @@
+"""Sign-ins at vendors, from the button to the stored connection. Spec: contract §8"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from credentials.errors import ConnectionNotOffered, UnusableCredential, VendorSignInFailed
+from credentials.models import VendorConnection
+from credentials.services import vendor_sign_ins
+from credentials.services.vendor_clients import client_for, known_client
+from credentials.services.vendor_connections import store_organization_connection, store_own_connection
+from credentials.services.vendor_sign_ins import Begun, Flow, flow_of
+from credentials.vendor_asking import ASK, check_endpoint, redirect_uri
+from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
+from credentials.vendor_oauth.discovery import discover
+from credentials.vendor_oauth.requests import authorization_url, exchange_code
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.registry import known_vendor
+from gateway.catalog.vendor import OAuthSettings, Vendor
+from gateway.lib import secrets
+from gateway.lib.sentences import sentence
+from orgs.models import Membership, Organization, User
+from orgs.roles import Role
+from proxy.control_plane.vendor_request_limiter import vendor_requests
+
+ORGANIZATION, PERSON = "organization", "person"
+_ROLES = {ORGANIZATION: Role.ADMIN, PERSON: Role.MEMBER}
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackQuery:
+    """The parameters with which the authorization server sends the browser back; "" for one that is missing."""
+
+    state: str = ""
+    code: str = ""
+    issuer: str = ""
+    error: str = ""
+
+    def __repr__(self) -> str:
+        return "CallbackQuery(…)"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    connection: VendorConnection
+    vendor: Vendor
+    back: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A vendor that the person may connect for an organization. `connection`: the one there is."""
+
+    organization: Organization
+    vendor: Vendor
+    connection: VendorConnection | None
+
+
+def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session_key: str, back: str = "") -> str:
+    """The address of the vendor's sign-in. No transaction may be open.
+
+    Raises: ConnectionNotOffered; VendorSignInFailed; TooManyVendorRequests; UnusableCredential; NotFound, Forbidden.
+    """
+    oauth = _offered(vendor, level)
+    verifier = secrets.random_url_safe()
+    try:
+        with vendor_requests.slot(membership.organization_id):
+            found = discover(vendor.url, ask=ASK, check=check_endpoint, issuer=oauth.issuer, scopes=oauth.scopes)
+            client = client_for(membership.organization, vendor, found.server)
+    except VendorOAuthFault as fault:
+        raise VendorSignInFailed(fault.reason) from None
+    scopes = " ".join(found.scopes)
+    state = vendor_sign_ins.begin(
+        membership=membership,
+        vendor=vendor.slug,
+        level=level,
+        session_key=session_key,
+        back=back,
+        flow=flow_of(found, client, verifier=verifier, scopes=scopes),
+        role=_ROLES[level],
+    )
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    return authorization_url(
+        found,
+        client.client_id,
+        redirect_uri=redirect_uri(),
+        state=state,
+        code_challenge=challenge,
+        scopes=scopes,
+    )
+
+
+def finish_sign_in(*, actor: User, session_key: str, query: CallbackQuery) -> SignedIn:
+    """Take the sign-in, exchange the code and store the connection.
+
+    Raises: VendorSignInGone; VendorSignInFailed; ConnectionNotOffered; NotFound, Forbidden for a person who lost the
+    right meanwhile; TooManyVendorRequests.
+    """
+    begun = vendor_sign_ins.take(actor=actor, session_key=session_key, state=query.state)
+    vendor = known_vendor(begun.vendor)
+    _offered(vendor, begun.level)
+    tokens = _exchanged(begun, vendor, query)
+    if begun.level == PERSON:
+        stored = store_own_connection(membership=begun.membership, vendor=vendor, flow=begun.flow, tokens=tokens)
+    else:
+        organization = begun.membership.organization
+        stored = store_organization_connection(
+            actor=actor, organization=organization, vendor=vendor, flow=begun.flow, tokens=tokens
+        )
+    return SignedIn(stored, vendor, begun.back)
+
+
+def _exchanged(begun: Begun, vendor: Vendor, query: CallbackQuery) -> Tokens:
+    """Raises: VendorSignInFailed."""
+    flow = begun.flow
+    _check_issuer(flow, query.issuer)
+    if query.error:
+        raise VendorSignInFailed(
+            sentence("The sign-in was declined at the vendor.")
+            if query.error == "access_denied"
+            else sentence("The vendor’s authorization server reported an error.")
+        )
+    if not query.code or len(query.code) > 4_000:
+        raise VendorSignInFailed(sentence("The vendor’s authorization server sent no code."))
+    try:
+        with vendor_requests.slot(begun.membership.organization_id):
+            client = known_client(
+                *(begun.membership.organization_id, vendor.slug, vendor.oauth),
+                issuer=flow.issuer,
+                client_id=flow.client_id,
+                auth_method=flow.auth_method,
+            )
+            answer = exchange_code(
+                flow.token_endpoint,
+                client,
+                code=query.code,
+                verifier=flow.verifier,
+                redirect_uri=redirect_uri(),
+                resource=flow.resource,
+                ask=ASK,
+            )
+    except VendorOAuthFault as fault:
+        raise VendorSignInFailed(fault.reason) from None
+    except UnusableCredential as fault:
+        raise VendorSignInFailed(fault.message) from None
+    if isinstance(answer, Refused):
+        raise VendorSignInFailed(sentence("The authorization server refused the code: %(code)s.", code=answer.code))
+    return answer
+
+
+def _check_issuer(flow: Flow, issuer: str) -> None:
+    """Mix-up of two servers: the answer must come from the one that the person was sent to. Spec: RFC 9207"""
+    if issuer != flow.issuer if issuer else flow.names_issuer:
+        raise VendorSignInFailed(sentence("The answer came from another authorization server."))
+
+
+def _offered(vendor: Vendor, level: str) -> OAuthSettings:
+    if vendor.oauth is None or level not in vendor.oauth.connections:
+        raise ConnectionNotOffered
+    return vendor.oauth
+
+
+def offers_for(members: Iterable[Membership], held: Sequence[VendorConnection], catalog: Catalog) -> list[Offer]:
+    """By organization and vendor."""
+    vendors = [each for each in catalog.all() if each.oauth is not None and PERSON in each.oauth.connections]
+    known = {(row.organization_id, row.vendor): row for row in held}
+    return [
+        Offer(member.organization, vendor, known.get((member.organization_id, vendor.slug)))
+        for member in members
+        for vendor in sorted(vendors, key=lambda each: each.name.casefold())
+    ]

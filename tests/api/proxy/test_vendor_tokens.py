@@ -1,0 +1,244 @@
+"""Calls with a connection that people signed in to: renewal ahead, at the end, once, and its failures. Contract: 8"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from audit.models import AdminAuditEntry
+from credentials.connection_refresh import FRESH, RETRY_AFTER, Claim, claim
+from credentials.models import VendorConnection
+from credentials.resolve import CredentialRef
+from credentials.selectors import connection_ref
+from gateway.coordination import backend
+from gateway.lib import clock
+from orgs.models import Membership
+from proxy.caller_cache import CallerCache
+from proxy.vendor_tokens import VendorTokens
+from tests.api.oauth_ext.flow import make_flow
+from tests.api.proxy.conftest import Agent, access_token
+from tests.factories.cast import Cast
+from tests.factories.tenant import Tenant, make_tenant
+from tests.factories.threads import in_thread
+from tests.factories.vendor_oauth import connect_organization, connect_person, load_oauth_vendor
+from tests.vendors.servers import OAuthVendor
+
+pytest_plugins = ("tests.vendors.fixtures",)
+
+
+@pytest.fixture
+def tenant(oauth_vendor: OAuthVendor, committed_cast: Cast) -> Tenant:
+    """The first organization, signed in to the vendor."""
+    cast = committed_cast
+    load_oauth_vendor(oauth_vendor.mcp_url)
+    connect_organization(cast.client("owner"), cast.org.id, oauth_vendor)
+    return make_tenant(cast.org, cast.user("owner"))
+
+
+@pytest.fixture
+async def processes(tenant: Tenant) -> AsyncIterator[list[VendorTokens]]:
+    """Two processes as far as the vendor can tell."""
+    caches = [CallerCache(backend.current(), spread=lambda: 0.0) for _ in range(2)]
+    made = [VendorTokens(cache) for cache in caches]
+    yield made
+    for tokens in made:
+        await tokens.aclose()
+    for cache in caches:
+        await cache.aclose()
+
+
+def person_token(cast: Cast, who: str) -> str:
+    token: str = make_flow(cast, who).tokens()["access_token"]
+    return token
+
+
+def _row() -> VendorConnection:
+    return VendorConnection.objects.select_related("membership").get()
+
+
+def _make_due(*, ended: bool) -> CredentialRef:
+    """The connection as a caller's rows hold it, with a token that is due or has ended."""
+    now = clock.now()
+    ends = now - timedelta(seconds=1) if ended else now + timedelta(minutes=5)
+    VendorConnection.objects.update(refresh_at=now - timedelta(seconds=2), expires_at=ends)
+    return connection_ref(_row())
+
+
+make_due = sync_to_async(_make_due)
+row = sync_to_async(_row)
+
+
+async def test_a_call_uses_the_connection(tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor) -> None:
+    answer = await agent.call(tenant.agent_key, "signin_echo", words="grüße")
+    assert answer.status_code == 200
+    assert answer.json()["result"]["content"][0]["text"] == "grüße"
+
+
+async def test_a_call_renews_a_token_that_has_ended(tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor) -> None:
+    await make_due(ended=True)
+    before = oauth_vendor.stats().get("refreshed", 0)
+    answers = await asyncio.gather(*(agent.call(tenant.agent_key, "signin_echo", words=str(n)) for n in range(10)))
+    assert [each.json()["result"]["content"][0]["text"] for each in answers] == [str(n) for n in range(10)]
+    assert oauth_vendor.stats()["refreshed"] == before + 1
+    stored = await row()
+    assert stored.revision == 2
+    assert stored.refreshed_at is not None
+    assert stored.lease_id is None
+
+
+@pytest.mark.parametrize("ended", [True, False])
+async def test_fifty_callers_in_two_processes_ask_once(
+    processes: list[VendorTokens], oauth_vendor: OAuthVendor, ended: bool
+) -> None:
+    held = await make_due(ended=ended)
+    before = oauth_vendor.stats()
+    oauth_vendor.control(refresh_pause_s=0.2)
+    found = await asyncio.gather(*(processes[n % 2].current(held) for n in range(50)))
+    after = oauth_vendor.stats()
+    assert after["refresh_asked"] == before.get("refresh_asked", 0) + 1
+    assert after.get("replayed", 0) == before.get("replayed", 0)
+    current = await row()
+    revisions = {each.revision for each in found if each is not None}
+    assert len([each for each in found if each is not None]) == 50
+    # Where the former token still works, nobody has to wait for the new one.
+    assert revisions == ({2} if ended else revisions & {1, 2})
+    assert current.revision == 2
+
+
+async def test_a_caller_who_leaves_loses_no_token(processes: list[VendorTokens], oauth_vendor: OAuthVendor) -> None:
+    held = await make_due(ended=True)
+    oauth_vendor.control(refresh_pause_s=0.2)
+    before = oauth_vendor.stats().get("refresh_asked", 0)
+    caller = asyncio.ensure_future(processes[0].current(held))
+    while oauth_vendor.stats().get("refresh_asked", 0) == before:
+        await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await processes[0].aclose()
+    assert (await row()).revision == 2
+
+
+@pytest.mark.parametrize("fault", ["500", "429", "garbage"])
+async def test_a_doubtful_answer_ends_nothing(
+    processes: list[VendorTokens], oauth_vendor: OAuthVendor, fault: str
+) -> None:
+    held = await make_due(ended=False)
+    oauth_vendor.control(refresh_fault=fault)
+    found = await processes[0].current(held)
+    assert found is not None
+    assert (found.revision, found.needs_sign_in) == (1, False)
+    stored = await row()
+    assert stored.status == "connected"
+    assert stored.state == "error"
+    assert stored.problem
+    assert stored.refresh_at is not None
+    assert clock.now() < stored.refresh_at <= clock.now() + RETRY_AFTER
+    # The next try succeeds with the token that was kept.
+    oauth_vendor.control(refresh_fault="")
+    again = await processes[0].current(await make_due(ended=True))
+    assert again is not None
+    assert again.revision == 2
+    assert (await row()).state == "connected"
+
+
+async def test_a_token_that_the_vendor_ended_early_is_renewed(
+    tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor
+) -> None:
+    assert (await agent.call(tenant.agent_key, "signin_echo", words="hi")).status_code == 200
+    await sync_to_async(VendorConnection.objects.update)(connected_at=clock.now() - 2 * FRESH)
+    oauth_vendor.end_access()
+    answers = await asyncio.gather(*(agent.call(tenant.agent_key, "signin_echo", words=str(n)) for n in range(5)))
+    assert [each.json()["result"]["content"][0]["text"] for each in answers] == [str(n) for n in range(5)]
+    assert (await row()).revision == 2
+
+
+async def test_a_refused_renewal_asks_for_a_sign_in(
+    tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor, committed_cast: Cast
+) -> None:
+    assert (await agent.call(tenant.agent_key, "signin_echo", words="hi")).status_code == 200
+    oauth_vendor.end_all()
+    jwt = await sync_to_async(access_token)(tenant)
+    # The vendor says so before the token's time: the call that meets the refusal asks for a new one.
+    await sync_to_async(VendorConnection.objects.update)(connected_at=clock.now() - 2 * FRESH)
+    for _ in range(2):
+        answer = await agent.call(tenant.agent_key, "signin_echo", words="hi")
+        assert answer.status_code == 200  # never 401: the client would sign in to the gateway again and again
+        result = answer.json()["result"]
+        assert result["isError"] is True
+        address = f"http://testserver/orgs/{tenant.organization.id}/vendors/signin/settings"
+        assert result["content"][0]["text"].endswith(address)
+        cli = await agent.cli(jwt, "echo", {"words": "hi"}, vendor="signin")
+        assert cli.status_code == 403
+        assert address in cli.text
+    stored = await row()
+    assert stored.state == "expired"
+    assert bytes(stored.sealed)
+    events = await sync_to_async(list)(AdminAuditEntry.objects.values_list("event_type", flat=True))
+    assert events.count("vendor.sign_in_needed") == 1
+    # A new sign-in keeps the connection's id.
+    await in_thread(lambda: connect_organization(committed_cast.client("owner"), tenant.organization.id, oauth_vendor))
+    again = await row()
+    assert (again.id, again.state) == (stored.id, "connected")
+    answer = await agent.call(tenant.agent_key, "signin_echo", words="hi")
+    assert answer.json()["result"]["content"][0]["text"] == "hi"
+
+
+async def test_a_process_that_died_holds_the_others_up_for_its_lease_only(
+    processes: list[VendorTokens], oauth_vendor: OAuthVendor
+) -> None:
+    held = await make_due(ended=True)
+    dead = await sync_to_async(claim)(held.id, held.revision)
+    assert isinstance(dead, Claim)
+    assert not isinstance(await sync_to_async(claim)(held.id, held.revision), Claim)
+    await sync_to_async(VendorConnection.objects.update)(lease_until=clock.now() - timedelta(seconds=1))
+    found = await processes[1].current(held)
+    assert found is not None
+    assert found.revision == 2
+
+
+class TestPeople:
+    """A person's own connection comes before the organization's, and is nobody else's."""
+
+    @pytest.fixture
+    def tokens(self, tenant: Tenant, committed_cast: Cast, oauth_vendor: OAuthVendor) -> dict[str, str]:
+        cast = committed_cast
+        oauth_vendor.control(scopes="read write")
+        connect_person(cast.client("admin"), cast.org.id, oauth_vendor)
+        return {who: person_token(cast, who) for who in ("admin", "owner")}
+
+    async def test_each_call_uses_its_own(self, tokens: dict[str, str], agent: Agent, tenant: Tenant) -> None:
+        found = {}
+        for who, bearer in {**tokens, "bot": tenant.agent_key}.items():
+            answer = await agent.call(bearer, "signin_scopes")
+            found[who] = answer.json()["result"]["content"][0]["text"]
+        assert found == {"admin": "read write", "owner": "read", "bot": "read"}
+
+    async def test_a_removed_person_has_none(self, tokens: dict[str, str], agent: Agent, committed_cast: Cast) -> None:
+        await sync_to_async(Membership.objects.filter(user=committed_cast.user("admin")).delete)()
+        assert await sync_to_async(VendorConnection.objects.filter(membership__isnull=False).count)() == 0
+
+
+async def test_without_any_connection_the_person_is_told_where_to_connect(
+    agent: Agent, tenant: Tenant, committed_cast: Cast
+) -> None:
+    await sync_to_async(VendorConnection.objects.all().delete)()
+    await sync_to_async(tenant.organization.credentials.all().delete)()
+    bearer = await sync_to_async(person_token)(committed_cast, "admin")
+    answer = await agent.call(bearer, "signin_echo", words="hi")
+    assert answer.status_code == 200
+    result: dict[str, Any] = answer.json()["result"]
+    assert result["isError"] is True
+    page = f"http://testserver/profile/connections?org_id={tenant.organization.id}&vendor=signin"
+    assert result["content"][0]["text"].endswith(page)
+
+
+@pytest.fixture(autouse=True)
+def _no_faults(oauth_vendor: OAuthVendor) -> Iterator[None]:
+    yield
+    oauth_vendor.control(refresh_fault="", refresh_pause_s=0.0, scopes="")

@@ -1,0 +1,211 @@
+"""Discovery of a vendor's authorization server, and metadata that must not be followed.
+
+Spec: contract §8 · RFC 8414, 8707, 9207, 9728
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+
+from credentials.vendor_asking import ask_vendor_server, check_endpoint
+from credentials.vendor_oauth import answers
+from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
+from credentials.vendor_oauth.discovery import discover
+from credentials.vendor_oauth.requests import register
+from gateway.lib import guarded_client
+from gateway.lib.guarded_client import Response
+
+MCP = "https://vendor.example/v1/mcp"
+ISSUER = "https://auth.example/tenant"
+PRM = {"resource": MCP, "authorization_servers": [ISSUER], "scopes_supported": ["read"]}
+SERVER = {
+    "issuer": ISSUER,
+    "authorization_endpoint": "https://auth.example/authorize",
+    "token_endpoint": "https://auth.example/token",
+    "registration_endpoint": "https://auth.example/register",
+    "code_challenge_methods_supported": ["S256"],
+}
+TOLD = "https://vendor.example/.well-known/told"
+AT_PATH = "https://vendor.example/.well-known/oauth-protected-resource/v1/mcp"
+AT_ROOT = "https://vendor.example/.well-known/oauth-protected-resource"
+OAUTH = "https://auth.example/.well-known/oauth-authorization-server/tenant"
+OIDC = "https://auth.example/.well-known/openid-configuration/tenant"
+OIDC_APPENDED = "https://auth.example/tenant/.well-known/openid-configuration"
+
+
+class Web:
+    """Answers by address; all others are 404. `asked` has the addresses in order."""
+
+    def __init__(self, pages: dict[str, Any], challenge: str = "") -> None:
+        self.pages, self.challenge, self.asked = pages, challenge, list[str]()
+
+    def __call__(self, method: str, url: str, **request: Any) -> Response:
+        self.asked.append(url)
+        if url == MCP:
+            return Response(401, {"WWW-Authenticate": self.challenge}, b"")
+        if url not in self.pages:
+            return Response(404, {}, b"")
+        page = self.pages[url]
+        return page if isinstance(page, Response) else Response(200, {}, json.dumps(page).encode())
+
+
+def found(web: Web, **more: Any) -> Any:
+    return discover(MCP, ask=web, check=lambda url: None, **more)
+
+
+@pytest.mark.parametrize("where", [AT_PATH, AT_ROOT, TOLD])
+@pytest.mark.parametrize("server", [OAUTH, OIDC, OIDC_APPENDED])
+def test_metadata_is_found_in_every_form(where: str, server: str) -> None:
+    told = f'Bearer error="invalid_token", resource_metadata="{TOLD}"' if where == TOLD else "Bearer"
+    result = found(Web({where: PRM, server: SERVER}, told))
+    assert result.server.issuer == ISSUER
+    assert result.resource == MCP
+    assert result.scopes == ("read",)
+
+
+def test_scopes_of_catalog_then_challenge_then_metadata() -> None:
+    web = Web({AT_PATH: PRM, OAUTH: SERVER}, 'Bearer scope="files:read files:write"')
+    assert found(web).scopes == ("files:read", "files:write")
+    assert found(web, scopes=("one",)).scopes == ("one",)
+    offline = {**SERVER, "scopes_supported": ["read", "offline_access"]}
+    assert found(Web({AT_PATH: PRM, OAUTH: offline})).scopes == ("read", "offline_access")
+    assert found(Web({AT_PATH: {**PRM, "scopes_supported": None}, OAUTH: SERVER})).scopes == ()
+
+
+def test_a_vendor_of_the_first_revision_is_its_own_issuer() -> None:
+    own = {**SERVER, "issuer": "https://vendor.example"}
+    result = found(Web({"https://vendor.example/.well-known/oauth-authorization-server": own}))
+    assert (result.server.issuer, result.resource) == ("https://vendor.example", MCP)
+
+
+@pytest.mark.parametrize(
+    ("pages", "more"),
+    [
+        ({AT_PATH: {**PRM, "resource": "https://other.example/v1/mcp"}, OAUTH: SERVER}, {}),
+        ({AT_PATH: {**PRM, "resource": "https://vendor.example/v2"}, OAUTH: SERVER}, {}),
+        ({AT_PATH: {**PRM, "resource": "https://vendor.example/v1/mc"}, OAUTH: SERVER}, {}),
+        ({AT_PATH: {**PRM, "authorization_servers": []}, OAUTH: SERVER}, {}),
+        ({AT_PATH: PRM, OAUTH: {**SERVER, "issuer": f"{ISSUER}/"}}, {}),
+        ({AT_PATH: PRM, OAUTH: {**SERVER, "issuer": "https://evil.example"}}, {}),
+        ({AT_PATH: PRM, OAUTH: {**SERVER, "code_challenge_methods_supported": ["plain"]}}, {}),
+        ({AT_PATH: PRM, OAUTH: {**SERVER, "token_endpoint": 7}}, {}),
+        ({AT_PATH: PRM, OAUTH: SERVER}, {"issuer": "https://pinned.example"}),
+        ({AT_PATH: PRM}, {}),
+        ({AT_PATH: Response(200, {}, b"[]"), OAUTH: SERVER}, {}),
+        ({AT_PATH: Response(302, {"Location": OAUTH}, b""), OAUTH: SERVER}, {}),
+        ({AT_PATH: PRM, OAUTH: Response(307, {"Location": OIDC}, b""), OIDC: SERVER}, {}),
+        ({AT_PATH: PRM, OAUTH: Response(500, {}, b""), OIDC: SERVER}, {}),
+    ],
+)
+def test_metadata_that_contradicts_is_refused(pages: dict[str, Any], more: dict[str, Any]) -> None:
+    with pytest.raises(VendorOAuthFault) as refusal:
+        found(Web(pages), **more)
+    assert "example" not in refusal.value.reason
+
+
+BAD_ADDRESSES = [
+    "http://auth.example/token",
+    "https://127.0.0.1/token",
+    "https://169.254.169.254/latest",
+    "https://10.0.0.1/token",
+    "https://[::1]/token",
+    "https://0x7f.1/token",
+    "https://user@auth.example/token",
+    "ftp://auth.example/token",
+    "javascript:alert(1)",
+    "https://auth.example:99999/token",
+    "",
+]
+
+
+@pytest.mark.parametrize("address", BAD_ADDRESSES)
+def test_addresses_that_nobody_is_sent_to(address: str, settings: LazySettings) -> None:
+    settings.ALLOW_PRIVATE_ENDPOINTS = False
+    with pytest.raises(VendorOAuthFault):
+        check_endpoint(address)
+    with pytest.raises(VendorOAuthFault):
+        ask_vendor_server("GET", address)
+
+
+@pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])
+def test_every_endpoint_is_checked(name: str, settings: LazySettings) -> None:
+    settings.ALLOW_PRIVATE_ENDPOINTS = False
+    web = Web({AT_PATH: PRM, OAUTH: {**SERVER, name: "https://10.0.0.1/x"}})
+    with pytest.raises(VendorOAuthFault):
+        discover(MCP, ask=web, check=check_endpoint)
+    assert discover(MCP, ask=Web({AT_PATH: PRM, OAUTH: SERVER}), check=check_endpoint).server.issuer == ISSUER
+
+
+@pytest.mark.parametrize(
+    "fault", [guarded_client.ResponseTooLarge(), guarded_client.OutboundTimeout(), guarded_client.BadResponse()]
+)
+def test_faults_of_the_connection_become_sentences(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    def fail(*_: Any, **__: Any) -> Response:
+        raise fault
+
+    monkeypatch.setattr(guarded_client, "send", fail)
+    with pytest.raises(VendorOAuthFault) as refusal:
+        ask_vendor_server("GET", "https://auth.example/token")
+    assert str(refusal.value.reason).endswith(".")
+
+
+def answer(status: int, body: Any) -> Response:
+    return Response(status, {}, body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+GOOD = {"access_token": "a" * 40, "token_type": "bearer", "expires_in": 3600, "refresh_token": "r" * 40}
+
+
+def test_tokens_are_read() -> None:
+    read = answers.tokens(answer(200, GOOD))
+    assert isinstance(read, Tokens)
+    assert (read.access_token, read.refresh_token, read.expires_in_s, read.scopes) == ("a" * 40, "r" * 40, 3600.0, None)
+    assert "aaaa" not in repr(read)
+    plain = answers.tokens(
+        answer(200, {"access_token": "x", "token_type": "Bearer", "expires_in": "60", "scope": "a b"})
+    )
+    assert plain == Tokens("x", "", 60.0, "a b")
+    for lifetime in (0, -1, True, "soon", 1e300, None, [], "9" * 40):
+        odd = answers.tokens(answer(200, {**GOOD, "expires_in": lifetime}))
+        assert isinstance(odd, Tokens)
+        assert odd.expires_in_s is None
+
+
+@pytest.mark.parametrize("status", [400, 401])
+def test_a_refusal_has_its_code(status: int) -> None:
+    assert answers.tokens(answer(status, {"error": "invalid_grant"})) == Refused("invalid_grant")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, b"{]"),
+        (200, b""),
+        (200, {"access_token": ""}),
+        (200, {**GOOD, "access_token": "line\r\nbreak"}),
+        (200, {**GOOD, "access_token": "a" * 20_000}),
+        (200, {**GOOD, "token_type": "mac"}),
+        (200, {**GOOD, "refresh_token": 7}),
+        (400, b"no"),
+        (400, {"error": "<script>"}),
+        (302, GOOD),
+        (429, {"error": "invalid_grant"}),
+        (500, {"error": "invalid_grant"}),
+        (503, b""),
+    ],
+)
+def test_an_answer_that_says_neither_yes_nor_no_is_a_doubt(status: int, body: Any) -> None:
+    with pytest.raises(VendorOAuthFault):
+        answers.tokens(answer(status, body))
+
+
+def test_a_server_without_registration_needs_an_operator() -> None:
+    server = answers.authorization_server(answer(200, {**SERVER, "registration_endpoint": ""}), ISSUER)
+    with pytest.raises(VendorOAuthFault, match="registered by hand"):
+        register(server, redirect_uri="https://gateway.example/cb", client_uri="https://gateway.example", ask=Web({}))
