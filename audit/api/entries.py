@@ -65,6 +65,12 @@ class RequestEntryOut(serializers.Serializer[Any]):
     )
 
 
+class OwnCallOut(RequestEntryOut):
+    """One tool call of the reader, or its refusal. The names of credentials are for admins."""
+
+    credential = None  # type: ignore[assignment]
+
+
 class AdminEntryOut(serializers.Serializer[Any]):
     """One administrative change. Spec: D81"""
 
@@ -105,6 +111,12 @@ class RequestLogOut(_LogOut):
     """A page of the request log, newest first. Spec: D79"""
 
     entries = RequestEntryOut(many=True)
+
+
+class OwnCallsOut(_LogOut):
+    """A page of one's own calls, newest first."""
+
+    entries = OwnCallOut(many=True)
 
 
 class AdminLogOut(_LogOut):

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.serializers import BaseSerializer
 
 from audit import log_query
-from audit.api.entries import AdminLogOut, RequestLogOut, csv_row
+from audit.api.entries import AdminLogOut, OwnCallsOut, RequestLogOut, csv_row
 from audit.call_status import CallSource, CallStatus
 from audit.csv_columns import ADMIN_CSV, REQUEST_CSV, CsvColumns, column_of
 from audit.filters import ADMIN_FILTERS, REQUEST_FILTERS, Filters, Parsers
@@ -85,6 +85,15 @@ class LogView(ChosenOrgView):
         return CsvTable("audit", [*self.columns], found.total, ([csv_row(row) for row in page] for page in found.pages))
 
 
+_OF_A_CALL = (
+    QueryParameter("vendor", "The slug of a vendor."),
+    QueryParameter("tool", "A tool's name."),
+    QueryParameter("source", "The route.", {"type": "string", "enum": list(CallSource)}),
+    QueryParameter("status", "The outcome.", {"type": "string", "enum": list(CallStatus)}),
+    QueryParameter("request_id", "The `X-Request-Id` of a response."),
+)
+
+
 class RequestLog(LogView):
     """GET /api/audit. Spec: §4.10 · D79, D80, D83-D85, D149"""
 
@@ -93,11 +102,7 @@ class RequestLog(LogView):
         "The request log, newest first",
         RequestLogOut,
         QueryParameter("user_id", "The id of a person or service client, as in `userId`."),
-        QueryParameter("vendor", "The slug of a vendor."),
-        QueryParameter("tool", "A tool's name."),
-        QueryParameter("source", "The route.", {"type": "string", "enum": list(CallSource)}),
-        QueryParameter("status", "The outcome.", {"type": "string", "enum": list(CallStatus)}),
-        QueryParameter("request_id", "The `X-Request-Id` of a response."),
+        *_OF_A_CALL,
         QueryParameter("team_id", "Only calls of the current members of this team."),
     )
 
@@ -107,6 +112,18 @@ class RequestLog(LogView):
         if not query.get("team_id"):
             return found
         return replace(found, callers=team_subjects(team(self.organization, query["team_id"])))
+
+
+class OwnCalls(LogView):
+    """GET /api/audit/mine: the caller's own rows, for every member; another `user_id` is not read. Spec: §4.10"""
+
+    gates = {"GET": Gate(Role.MEMBER, plan=PlanFunction.LOGS, token=TokenScope.READ)}
+    log, parsers, columns = RequestAuditEntry, REQUEST_FILTERS, REQUEST_CSV
+    operations = _operations("Your own calls, newest first", OwnCallsOut, *_OF_A_CALL)
+
+    def filters(self, query: Mapping[str, str]) -> Filters:
+        """Raises: Invalid."""
+        return super().filters({**query, "user_id": str(self.actor.id)})
 
 
 class AdminLog(LogView):

@@ -84,6 +84,14 @@ class LogPage(OrgPage):
         """The subjects whose rows the page shows; None for all."""
         return None
 
+    def labels(self) -> Mapping[str, str]:
+        """The names that the filter of people suggests, by id."""
+        return latest_labels(self.log, self.organization.id, self.subject)
+
+    def meant(self, name: str, value: str) -> str:
+        """The value behind a text that was typed into the field of a filter."""
+        return value
+
     def get(self, request: HttpRequest, **path: Any) -> HttpResponse:
         """`?entry=` names one row, which is shown with its details. Raises: ShareTaken, SlotsTaken; NotFound."""
         if "entry" in request.GET and is_by_htmx(request):
@@ -99,7 +107,7 @@ class LogPage(OrgPage):
 
     def _one(self, request: HttpRequest) -> HttpResponse:
         entry = self._entry(request)
-        people = People(latest_labels(self.log, self.organization.id, self.subject))
+        people = People(self.labels())
         context = {
             **self.choices(),
             **self._filter_context({}, people),
@@ -121,7 +129,7 @@ class LogPage(OrgPage):
         return {"entry": entry, "around": self.around(entry), **self.row(entry), **self.details(entry)}
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
-        people = People(latest_labels(self.log, self.organization.id, self.subject))
+        people = People(self.labels())
         asked = self._asked(request, people)
         context = {**self.choices(), **self._filter_context(asked, people)}
         try:
@@ -159,7 +167,8 @@ class LogPage(OrgPage):
 
     def _asked(self, request: HttpRequest, people: People) -> Asked:
         names = [*self.filters, time_range.NAME, *time_range.OWN]
-        asked = {name: value for name in names if (value := request.GET.get(name, "").strip())}
+        typed = {name: value for name in names if (value := request.GET.get(name, "").strip())}
+        asked = {name: self.meant(name, value) for name, value in typed.items()}
         if any(name in asked for name in time_range.OWN):
             asked.pop(time_range.NAME, None)
         if self.subject in asked:

@@ -18,6 +18,8 @@ class Remedy:
     text: str
     label: str
     url: str
+    # Whether every member can open the page.
+    is_for_members: bool = False
 
 
 # By error code: the sentence, the link's text and its route.
@@ -34,6 +36,7 @@ _OF_ORGANIZATION = {
         "oauth_pages:apps",
     ),
 }
+_FOR_MEMBERS = {"proxy_pages:vendors", "oauth_pages:apps"}
 _OF_VENDOR = {
     "tool_not_allowed": (
         gettext_lazy("The caller’s role isn’t allowed to call this tool. An owner can allow it."),
@@ -69,7 +72,8 @@ def remedy_of(entry: RequestAuditEntry, organization_id: uuid.UUID, catalog: Cat
     """None for a call that was not refused, and where no page changes the reason."""
     if entry.error_code in _OF_ORGANIZATION:
         text, label, route = _OF_ORGANIZATION[entry.error_code]
-        return Remedy(str(text), str(label), _address(route, entry, organization_id))
+        is_for_members = route in _FOR_MEMBERS
+        return Remedy(str(text), str(label), _address(route, entry, organization_id), is_for_members=is_for_members)
     if entry.error_code in _OF_VENDOR:
         text, label, route = _OF_VENDOR[entry.error_code]
         vendor = catalog.get(entry.vendor)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,20 +14,26 @@ from django.utils.translation import gettext, gettext_lazy, ngettext_lazy
 from audit.call_status import CallSource, CallStatus
 from audit.csv_columns import REQUEST_CSV
 from audit.distinct_values import distinct_values
-from audit.filters import REQUEST_FILTERS
+from audit.filters import REQUEST_FILTERS, Filters
+from audit.matching import matching_entries
 from audit.models import RequestAuditEntry
+from audit.newest_first import NewestFirst
 from audit.pages.log_page import LogPage
 from audit.pages.remedies import Remedy, remedy_of
 from audit.usage.response_times import response_times
 from gateway.catalog import registry
 from gateway.catalog.catalog import Catalog
 from gateway.lib.sentences import sentence
+from gateway.web.gate import Gate, PlanFunction
 from gateway.web.navigation import AGENT_TABS, PERSON_TABS, TEAM_TABS, VENDOR_TABS
 from gateway.web.rate import RateLimited
 from oauth_ext.selectors import service_client
+from orgs.roles import Role
 from orgs.selectors import member, team, team_subjects
 
 AN_HOUR = timedelta(hours=1)
+# The newest rows of a page, whose tools its filter suggests, and the most suggestions.
+ROWS_READ, TOOLS_SUGGESTED = 500, 200
 # Error codes of rows whose tool was not found.
 NO_TOOL = frozenset({"unknown_tool", "unknown_vendor"})
 # The words of CallStatus, for the catalogs.
@@ -75,6 +82,10 @@ class RequestLogPage(LogPage):
     def text_of(self, name: str, value: str) -> str:
         return self.catalog.name_of(value) if name == "vendor" else value
 
+    def meant(self, name: str, value: str) -> str:
+        vendor = self.catalog.meant(value) if name == "vendor" else None
+        return value if vendor is None else vendor.slug
+
     def _tool_url(self, entry: RequestAuditEntry) -> str:
         """The page of the row's tool; "" where the row names no tool of a vendor."""
         vendor = self.catalog.get(entry.vendor)
@@ -91,17 +102,60 @@ class RequestLogPage(LogPage):
             " old."
         )
         url = self.between(entry.user_id, entry.timestamp - AN_HOUR, entry.timestamp)
-        return Remedy(text, gettext("Calls in the hour before"), url)
+        return Remedy(text, gettext("Calls in the hour before"), url, is_for_members=True)
 
     def choices(self) -> dict[str, Any]:
-        logged = distinct_values(self.log, self.organization.id, "vendor")
+        asked = self.meant("vendor", self.request.GET.get("vendor", "").strip())
         return {
-            "vendors": [(slug, self.catalog.name_of(slug)) for slug in logged],
-            # An address may name a vendor that has no row yet.
-            "is_other_vendor": self.request.GET.get("vendor", "").strip() not in ("", *logged),
+            "vendors": sorted(map(self.catalog.name_of, self.logged_vendors()), key=str.casefold),
+            "vendor_asked": self.catalog.name_of(asked),
+            "tools": sorted({tool for _, tool in self._newest if tool})[:TOOLS_SUGGESTED],
             "sources": list(CallSource),
             "statuses": list(CallStatus),
         }
+
+    def logged_vendors(self) -> list[str]:
+        """Slugs of the vendors that the filter suggests."""
+        return distinct_values(self.log, self.organization.id, "vendor")
+
+    @cached_property
+    def _newest(self) -> list[tuple[str, str]]:
+        """(vendor, tool) of the newest rows that the page lists without filters."""
+        filters = replace(Filters.parse(self.parsers, self.fixed()), callers=self.callers())
+        rows = matching_entries(self.log, self.organization.id, filters).order_by(NewestFirst())
+        return list(rows.values_list("vendor", "tool")[:ROWS_READ])
+
+
+class OwnCallsPage(RequestLogPage):
+    """GET /orgs/:orgId/activity/mine: the reader's own rows of the request log, for every member."""
+
+    gates = {"GET": Gate(Role.MEMBER, plan=PlanFunction.LOGS)}
+    title = gettext_lazy("My calls")
+    nav_route = "audit_pages:own-calls"
+    api_route = "audit_api:own-calls"
+    # A person in the query string is not read.
+    filters = {name: label for name, label in RequestLogPage.filters.items() if name != "user_id"}
+
+    def frame(self) -> dict[str, Any]:
+        return {**super().frame(), "is_own": True}
+
+    def fixed(self) -> dict[str, str]:
+        return {"user_id": str(self.actor.id)}
+
+    def labels(self) -> Mapping[str, str]:
+        return {}
+
+    def logged_vendors(self) -> list[str]:
+        # Only of the reader's calls: the other vendors of the organization are not theirs to know.
+        return list({vendor for vendor, _ in self._newest if vendor})
+
+    def details(self, entry: RequestAuditEntry) -> dict[str, Any]:
+        found = {**super().details(entry), "hides_credential": True}
+        remedy = found["remedy"]
+        # Most pages that change a reason are for admins.
+        if remedy is not None and not (remedy.is_for_members or self.membership.has_role(Role.ADMIN)):
+            found["remedy"] = replace(remedy, url="")
+        return found
 
 
 class PersonActivityPage(RequestLogPage):

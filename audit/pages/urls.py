@@ -5,6 +5,7 @@ from django.urls import path
 from audit.pages import destination, shipping
 from audit.pages.admin_log import AdminLogPage
 from audit.pages.request_log import (
+    OwnCallsPage,
     PersonActivityPage,
     RequestLogPage,
     ServiceClientActivityPage,
@@ -18,6 +19,7 @@ _SHIPPING = "orgs/<uuid:org_id>/activity/log-shipping"
 _DESTINATION = f"{_SHIPPING}/<uuid:destination_id>"
 urlpatterns = [
     path("orgs/<uuid:org_id>/activity", RequestLogPage.as_view(), name="request-log"),
+    path("orgs/<uuid:org_id>/activity/mine", OwnCallsPage.as_view(), name="own-calls"),
     path("orgs/<uuid:org_id>/activity/changes", AdminLogPage.as_view(), name="admin-log"),
     path("orgs/<uuid:org_id>/activity/usage", UsagePage.as_view(), name="usage"),
     path("orgs/<uuid:org_id>/people/<uuid:user_id>/activity", PersonActivityPage.as_view(), name="person-activity"),

@@ -21,6 +21,8 @@ class NavItem:
     route: str
     # The lowest role that sees the link.
     role: Role = Role.MEMBER
+    # Admins have another page for it.
+    is_for_members_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ SECTIONS: tuple[Section, ...] = (
         gettext_lazy("Activity"),
         "activity",
         (
+            NavItem(gettext_lazy("My calls"), "audit_pages:own-calls", is_for_members_only=True),
             NavItem(gettext_lazy("Calls"), "audit_pages:request-log", Role.ADMIN),
             NavItem(gettext_lazy("Usage"), "audit_pages:usage", Role.ADMIN),
             NavItem(gettext_lazy("Changes"), "audit_pages:admin-log", Role.ADMIN),
@@ -153,5 +156,5 @@ def links(
             "count": (counts or {}).get(item.route, 0),
         }
         for item in items
-        if membership.has_role(item.role)
+        if membership.has_role(item.role) and not (item.is_for_members_only and membership.has_role(Role.ADMIN))
     ]

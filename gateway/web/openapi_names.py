@@ -13,6 +13,7 @@ _REQUEST = f"{_ORG}/access-requests/{{request_id}}"
 OPERATIONS: dict[tuple[str, str], str] = {
     ("GET", "/api/audit"): "list_calls",
     ("GET", "/api/audit/admin"): "list_changes",
+    ("GET", "/api/audit/mine"): "list_own_calls",
     ("POST", "/api/billing/checkout"): "start_checkout",
     ("POST", "/api/billing/portal"): "open_billing_portal",
     ("GET", "/api/dashboard/savings"): "get_savings",

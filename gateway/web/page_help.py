@@ -74,6 +74,7 @@ _DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "agents#delete-an-agent": ("oauth_pages:service-client-delete",),
     "recipes/limit-an-agent": ("proxy_pages:client-tools",),
     "log-fields#calls": (
+        "audit_pages:own-calls",
         "audit_pages:person-activity",
         "audit_pages:request-log",
         "audit_pages:service-client-activity",

@@ -99,6 +99,7 @@ class ToolPage(VendorThingPage):
             "ran": ran,
             "result": result_of(ran.outcome, self.vendor.name) if ran else None,
             "request_id": getattr(self.request, "request_id", ""),
+            "has_plan": self.has_plan,
             "snippets": call_snippets(settings.BASE_URL, self.vendor.slug, self._tool.exposed_name, values or {}),
             "form_key": form_idempotency.new_key(self.request),
             "is_replay": self.request.GET.get("from") == "log",

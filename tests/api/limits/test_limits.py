@@ -24,6 +24,8 @@ SPECIFIED = {
     # Beyond §8.
     ("POST", "api/orgs/<str:org_id>/access-requests"): (30, 3600),
     ("POST", "api/profile/tokens"): (10, 3600),
+    ("POST", "api/orgs/<str:org_id>/vendor-connections/<str:vendor>"): (10, 60),
+    ("POST", "api/profile/vendor-connections/<str:vendor>"): (10, 60),
     ("POST", "api/orgs/<str:org_id>/redeem-code"): (5, 900),
     ("POST", "api/orgs/<str:org_id>/service-clients/<str:client_id>/rotate-secret"): (10, 3600),
     ("POST", "api/orgs/<str:org_id>/invitations"): (10, 3600),

@@ -40,6 +40,7 @@ PAGES = {
     "oauth_pages:agent-key": (("client",), FOR_ADMINS),
     "oauth_pages:service-client-delete": (("client",), FOR_ADMINS),
     "audit_pages:request-log": ((), FOR_ADMINS),
+    "audit_pages:own-calls": ((), FOR_MEMBERS),
     "audit_pages:admin-log": ((), FOR_ADMINS),
     "audit_pages:usage": ((), FOR_ADMINS),
     "orgs:server-access": ((), FOR_ADMINS),
@@ -110,6 +111,7 @@ def test_pages_of_a_person(site: Site, path: str, who: str) -> None:
         "oauth_pages:service-client-tools",
         "audit_pages:service-client-activity",
         "audit_pages:request-log",
+        "audit_pages:own-calls",
         "audit_pages:admin-log",
         "audit_pages:usage",
     ],
@@ -148,6 +150,7 @@ LINKS_OF_MEMBERS = {
     "Vendors": {"All vendors"},
     "Agents": {"Connected apps"},
     "People": {"Members", "Access requests", "Check access"},
+    "Activity": {"My calls"},
 }
 LINKS_OF_ADMINS = LINKS_OF_MEMBERS | {
     "Agents": {"All agents", "Connected apps"},
