@@ -89,7 +89,7 @@ def claim(connection_id: UUID, revision: int, *, is_rejected: bool = False) -> C
     except (VendorOAuthFault, UnusableCredential) as fault:
         return _postponed(row, lease_id, fault.reason if isinstance(fault, VendorOAuthFault) else fault.message)
     if not token:
-        return _ended(row, lease_id, sentence("The vendor gave no token to renew the connection with."))
+        return _ended(row, lease_id, sentence("The vendor issued no token for renewing the connection."))
     return Claim(row.pk, lease_id, row.revision, row.token_endpoint, row.resource, client, token)
 
 

@@ -68,7 +68,7 @@ class VendorSignInFailed(DomainError):
     """The vendor or its authorization server does not let a sign-in begin or end well. Nothing is stored."""
 
     code, status = "vendor_sign_in_failed", 502
-    message = sentence("The sign-in at the vendor failed. Nothing was saved.")
+    message = sentence("Signing in to the vendor failed. Nothing was saved.")
 
     def __init__(self, reason: str) -> None:
         super().__init__(sentence("%(reason)s Nothing was saved.", reason=reason))
@@ -78,7 +78,7 @@ class VendorSignInGone(DomainError):
     """Used, expired, or of another browser or person: one error for all."""
 
     code, status = "vendor_sign_in_gone", 410
-    message = sentence("This sign-in has expired or was already used. Start again from the page of the vendor.")
+    message = sentence("This sign-in has expired or was already used. Start again from the vendor’s page.")
 
 
 class ConnectionNotOffered(DomainError):

@@ -55,7 +55,7 @@ def ask_vendor_server(
     except OutboundTimeout:
         raise VendorOAuthFault(sentence("The vendor’s authorization server didn’t respond in time.")) from None
     except ResponseTooLarge:
-        raise VendorOAuthFault(sentence("The answer of the vendor’s authorization server is too large.")) from None
+        raise VendorOAuthFault(sentence("The response of the vendor’s authorization server is too large.")) from None
     except OutboundError:
         raise VendorOAuthFault(sentence("The vendor’s authorization server can’t be reached.")) from None
 
@@ -77,5 +77,5 @@ def catalog_client(oauth: OAuthSettings, method: str = "") -> OAuthClient:
         return OAuthClient(oauth.client_id)
     secret = os.environ.get(oauth.client_secret_env, "")
     if not secret:
-        raise VendorOAuthFault(sentence("The secret of the vendor’s client isn’t configured. An operator can set it."))
+        raise VendorOAuthFault(sentence("The client secret for this vendor isn’t configured. An operator can set it."))
     return OAuthClient(oauth.client_id, secret, method or BASIC)

@@ -151,7 +151,7 @@ def _checked(fields: _Fields, client: Client, redirect_uri: str, state: str) -> 
         raise _ParameterError("invalid_request", sentence("Only the response mode query is supported."))
     prompts = _only(fields, "prompt").split()
     if len(prompts) > 1 and "none" in prompts:
-        raise _ParameterError("invalid_request", sentence("The prompt value none can’t be combined with others."))
+        raise _ParameterError("invalid_request", sentence("The prompt value none cannot be combined with others."))
     return AuthorizeRequest(
         client=client,
         redirect_uri=redirect_uri,

@@ -37,15 +37,15 @@ def host_of(client_id: str) -> str:
 def read(client_id: str, document: object, existing: Callable[[Sequence[str]], list[str]]) -> Registration:
     """Raises: BadMetadata for another client's id, a secret, or authentication that is not offered here."""
     if not isinstance(document, Mapping):
-        raise BadMetadata(INVALID_CLIENT_METADATA, "The client's document must be a JSON object.")
+        raise BadMetadata(INVALID_CLIENT_METADATA, "The client document must be a JSON object.")
     if document.get("client_id") != client_id:
-        raise BadMetadata(INVALID_CLIENT_METADATA, "The client_id in the client's document differs from its address.")
+        raise BadMetadata(INVALID_CLIENT_METADATA, "The client_id in the client document differs from its address.")
     if "client_secret" in document or "client_secret_expires_at" in document:
-        raise BadMetadata(INVALID_CLIENT_METADATA, "The client's document must not contain a secret.")
+        raise BadMetadata(INVALID_CLIENT_METADATA, "The client document must not contain a secret.")
     # The client reads no registration response, so an unsupported value cannot be replaced: it is refused.
     if document.get("token_endpoint_auth_method", registration.AUTH_METHOD) != registration.AUTH_METHOD:
         raise BadMetadata(
-            INVALID_CLIENT_METADATA, "The client's document requires an authentication method other than none."
+            INVALID_CLIENT_METADATA, "The client document requires an authentication method other than none."
         )
     return registration.read(document, existing)
 

@@ -33,16 +33,16 @@ def fetch_document(address: str) -> Fetched:
     """Raises: FetchFailed. Spec: D117 · protocol.md B.10"""
     answer = _get(address)
     if answer.status != 200:
-        raise FetchFailed(f"The client's document returned status {answer.status}.")
+        raise FetchFailed(f"The client document returned status {answer.status}.")
     media_type = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if media_type != "application/json" and not (
         media_type.startswith("application/") and media_type.endswith("+json")
     ):
-        raise FetchFailed("The client's document is not JSON.")
+        raise FetchFailed("The client document is not JSON.")
     try:
         document = strict_json.loads(answer.body, max_depth=JSON_DEPTH)
     except strict_json.StrictJSONError:
-        raise FetchFailed("The client's document is not JSON.") from None
+        raise FetchFailed("The client document is not JSON.") from None
     return Fetched(document, answer.headers.get("Cache-Control", ""))
 
 
@@ -57,12 +57,12 @@ def _get(address: str) -> guarded_client.Response:
             headers={"Accept": "application/json, application/*+json"},
         )
     except AddressRefused:
-        raise FetchFailed("The client's document is at an address that is not allowed.") from None
+        raise FetchFailed("The client document is at an address that is not allowed.") from None
     except OutboundTimeout:
-        raise FetchFailed("The client’s document did not arrive in time.") from None
+        raise FetchFailed("The client document did not arrive in time.") from None
     except ResponseTooLarge:
-        raise FetchFailed("The client's document is too large.") from None
+        raise FetchFailed("The client document is too large.") from None
     except BadResponse:
-        raise FetchFailed("The client's document is not JSON.") from None
+        raise FetchFailed("The client document is not JSON.") from None
     except OutboundError:
-        raise FetchFailed("The client's document cannot be reached.") from None
+        raise FetchFailed("The client document cannot be reached.") from None

@@ -134,7 +134,7 @@ class Sender:
             return read()
         except Exception as fault:
             log.error("log_shipping.answer_not_read", platform=self.platform.value, fault=type(fault).__name__)
-            return RetryLater(sentence("The answer could not be read."))
+            return RetryLater(sentence("The response couldn’t be read."))
 
     def _ask(self, outgoing: Outgoing) -> Answer | RetryLater | DestinationRefused:
         headers, body = dict(outgoing.headers), outgoing.body
@@ -159,7 +159,7 @@ class Sender:
         except OutboundTimeout:
             return RetryLater(sentence("There was no answer within %(timeout_s)s s.", timeout_s=f"{TIMEOUT_S:.0f}"))
         except ResponseTooLarge:
-            return RetryLater(sentence("The answer was too large."))
+            return RetryLater(sentence("The response was too large."))
         except OutboundError as fault:
             return RetryLater(_NO_CONNECTION if str(fault) == "ConnectError" else _BROKEN)
         return Answer(response.status, response.headers, response.body)

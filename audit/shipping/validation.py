@@ -34,7 +34,7 @@ class EndpointNotAllowed(DomainError):
 class ConfigMissing(DomainError):
     """Spec: D97"""
 
-    code, message, status = "config_missing", sentence("The platform needs these values."), 400
+    code, message, status = "config_missing", sentence("The platform needs all of these values."), 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,9 @@ def _checked_values(platform: Platform, config: Mapping[str, object]) -> dict[st
     for name, value in config.items():
         # An unknown name may be long, or a secret in the wrong place: it is not repeated.
         if name not in known:
-            faults["config"] = [sentence("Only these are known: %(value)s.", value=", ".join(known) or "none")]
+            faults["config"] = [
+                sentence("This platform has only these settings: %(value)s.", value=", ".join(known) or "none")
+            ]
         elif value is None or value == "":
             continue
         elif not isinstance(value, str):

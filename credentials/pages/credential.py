@@ -132,6 +132,6 @@ def counted_tools(tools: int | None) -> str:
 
 
 def tools_not_loaded(loaded: LoadedTools) -> str:
-    return gettext("Its tools could not be loaded: %(problem)s You can refresh them on its “Tools” page.") % {
+    return gettext("Its tools couldn’t be loaded: %(problem)s You can refresh them on its “Tools” page.") % {
         "problem": translated(loaded.problem)
     }

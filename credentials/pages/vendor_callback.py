@@ -23,7 +23,7 @@ class VendorCallbackPage(SignedInPage):
     """GET /vendor-oauth/callback: ends a sign-in that this browser began. Contract: 8"""
 
     http_method_names = ["get", "head"]
-    title = gettext_lazy("Sign-in at a vendor")
+    title = gettext_lazy("Vendor sign-in")
 
     def get(self, request: HttpRequest) -> HttpResponse:
         values = {name: request.GET.getlist(name) for name in ("state", "code", "iss", "error")}

@@ -156,14 +156,14 @@ def tokens(response: Response) -> Tokens | Refused:
         code = _document(response, status=response.status).get("error")
         if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
             return Refused(code)
-        raise VendorOAuthFault(sentence("The authorization server’s answer can’t be read."))
+        raise VendorOAuthFault(sentence("The authorization server’s response can’t be read."))
     document = _document(response)
     access, kind = document.get("access_token"), document.get("token_type")
     if not _is_token(access) or not isinstance(kind, str) or kind.lower() != "bearer":
-        raise VendorOAuthFault(sentence("The authorization server’s answer holds no usable token."))
+        raise VendorOAuthFault(sentence("The authorization server’s response contains no usable token."))
     refresh = document.get("refresh_token")
     if refresh is not None and refresh != "" and not _is_token(refresh):
-        raise VendorOAuthFault(sentence("The authorization server’s answer holds no usable token."))
+        raise VendorOAuthFault(sentence("The authorization server’s response contains no usable token."))
     lifetime, scopes = document.get("expires_in"), document.get("scope")
     return Tokens(
         str(access),
@@ -209,7 +209,7 @@ def _document(response: Response, *, status: int = 200) -> dict[str, Any]:
     except strict_json.StrictJSONError:
         document = None
     if not isinstance(document, dict):
-        raise VendorOAuthFault(sentence("The authorization server’s answer can’t be read."))
+        raise VendorOAuthFault(sentence("The authorization server’s response can’t be read."))
     return document
 
 

@@ -50,7 +50,7 @@ def discover(
     asked = answers.challenge(ask("POST", mcp_url, headers=headers, body=_INITIALIZE))
     resource = _protected_resource(mcp_url, asked.resource_metadata, ask)
     if issuer and resource is not None and issuer not in resource.authorization_servers:
-        raise VendorOAuthFault(sentence("The vendor’s metadata names another authorization server than the catalog."))
+        raise VendorOAuthFault(sentence("The vendor’s metadata and the catalog name different authorization servers."))
     # Servers of the first revision say nothing of their resource: they are their own issuer.
     named = resource.authorization_servers[0] if resource is not None else _origin(mcp_url)
     server = _authorization_server(issuer or named, ask)

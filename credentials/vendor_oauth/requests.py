@@ -40,7 +40,7 @@ def register(server: AuthorizationServer, *, redirect_uri: str, client_uri: str,
     """A new client at the server. Raises: VendorOAuthFault. Spec: RFC 7591"""
     if not server.registration_endpoint:
         raise answers.VendorOAuthFault(
-            sentence("The vendor wants a client that was registered by hand. An operator can add it to the catalog.")
+            sentence("The vendor requires a client that is registered manually. An operator can add it to the catalog.")
         )
     is_public = NONE in server.auth_methods and not {BASIC, POST} & set(server.auth_methods)
     method = preferred_method(server, has_secret=not is_public)

@@ -31,8 +31,8 @@ FIRST_PAUSE = timedelta(seconds=30)
 LONGEST_PAUSE = timedelta(hours=1)
 GIVEN_UP_AFTER = timedelta(days=3)
 PERMANENT = 500  # the lowest reply of a mail server that another try does not change (RFC 5321 4.2.1)
-AWAY = sentence("The mail server did not answer.")
-FAULTY = sentence("The message could not be written.")
+AWAY = sentence("The mail server didn’t respond.")
+FAULTY = sentence("The message couldn’t be saved.")
 log = structlog.get_logger(__name__)
 Connect = Callable[[], BaseEmailBackend]
 

@@ -31,7 +31,7 @@ from gateway.status.models import (
 )
 from gateway.status.stages import STAGES, Kind, Severity, Stage
 
-_TEXT_HELP = gettext_lazy("Everyone can read it. Plain text; name no customer.")
+_TEXT_HELP = gettext_lazy("Everyone can read it. Plain text only; don’t name customers.")
 
 
 class IncidentForm(forms.Form):
@@ -44,10 +44,10 @@ class IncidentForm(forms.Form):
     starts_at = forms.DateTimeField(
         label=gettext_lazy("Start (UTC)"),
         required=False,
-        help_text=gettext_lazy("For example 2027-01-31 22:00. Empty: now."),
+        help_text=gettext_lazy("For example 2027-01-31 22:00. Leave empty for now."),
     )
     ends_at = forms.DateTimeField(
-        label=gettext_lazy("Ends (UTC)"), required=False, help_text=gettext_lazy("For maintenance only.")
+        label=gettext_lazy("End (UTC)"), required=False, help_text=gettext_lazy("For maintenance only.")
     )
     text = forms.CharField(
         label=gettext_lazy("First update"), widget=forms.Textarea, max_length=TEXT_MAX_CHARACTERS, help_text=_TEXT_HELP
@@ -146,7 +146,7 @@ class IncidentAdmin(ReadOnlyAdmin):
         if incident is None:
             raise Http404
         if incident.ended_at is not None:
-            messages.error(request, gettext("It has ended. Post a new incident."))
+            messages.error(request, gettext("This incident has ended. Post a new one."))
             return _to(incident)
         form = UpdateForm(request.POST or None, incident=incident)
         title = gettext("Update: %(title)s") % {"title": incident.title}

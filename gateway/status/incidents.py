@@ -81,7 +81,7 @@ def post_update(*, poster: Poster, incident_id: UUID, stage: Stage, text: str) -
     if incident is None:
         raise NotFound
     if incident.ended_at is not None:
-        raise Conflict(sentence("It has ended. Post a new incident."))
+        raise Conflict(sentence("This incident has ended. Post a new one."))
     order = STAGES[Kind(incident.kind)]
     last = incident.updates.first()
     if stage not in order or (last is not None and order.index(stage) < order.index(Stage(last.stage))):
@@ -124,7 +124,7 @@ def _check(new: NewIncident, now: datetime) -> None:
     elif new.starts_at is not None and new.starts_at > now:
         fields["starts_at"] = [sentence("An incident can’t start in the future. Plan maintenance instead.")]
     elif new.ends_at is not None:
-        fields["ends_at"] = [sentence("An incident ends with its last update.")]
+        fields["ends_at"] = [sentence("An incident ends with its last update. Leave the end empty.")]
     if fields:
         raise Invalid(fields=fields)
     _check_text(new.text)

@@ -40,7 +40,7 @@ from orgs.services.server_access import remove_member_vendor, remove_team_vendor
 class OtherStaff(DomainError):
     """Only a superuser ends the access of support staff."""
 
-    code, message, status = "forbidden", sentence("Only a superuser may do this to support staff."), 403
+    code, message, status = "forbidden", sentence("Only superusers can do this to support staff."), 403
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ def _deactivation(row: User) -> Iterator[str]:
 def _deactivate(actor: Actor, row: User) -> None:
     # The person would lose access to the console at once.
     if str(row.pk) == actor.id:
-        raise Conflict(sentence("You cannot deactivate yourself."))
+        raise Conflict(sentence("You can’t deactivate yourself."))
     deactivate_person(actor=actor, user_id=row.pk)
 
 

@@ -150,10 +150,10 @@ class ApiView(APIView):
         """The `name` of the query string. Raises: Invalid where there are several."""
         names = self.request._request.GET.getlist(NAME.name)
         if len(names) > 1:
-            raise Invalid(sentence("Send one name."))
+            raise Invalid(sentence("Send name once, with a shorter value."))
         # PostgreSQL has no text with NUL, and SQLite compares no pattern that is so long.
         if names and ("\0" in names[0] or len(names[0]) > NAME_CHARACTERS):
-            raise Invalid(sentence("Send one name."))
+            raise Invalid(sentence("Send name once, with a shorter value."))
         return names[0] if names else None
 
     def answer_page(self, *lists: QuerySet[Any], as_body: Callable[[Any], Any] | None = None) -> Response:

@@ -32,9 +32,9 @@ STALE_FOR = timedelta(days=7)
 
 
 class DocumentUnusable(DomainError):
-    """The client's document cannot be used; the message says why."""
+    """The client document cannot be used; the message says why."""
 
-    code, message, status = "invalid_client", sentence("The client’s document cannot be used."), 400
+    code, message, status = "invalid_client", sentence("The client document cannot be used."), 400
 
 
 def cimd_client(*, client_id: str, address: str) -> Client:
@@ -64,7 +64,7 @@ def _fetched_client(client_id: str, address: str, known: Client | None) -> Clien
     except NoThreadFree:
         raise DocumentUnusable(sentence("Too many clients are being looked up. Try again in a moment.")) from None
     except TimeoutError:
-        raise DocumentUnusable(sentence("The client’s document did not arrive in time.")) from None
+        raise DocumentUnusable(sentence("The client document did not arrive in time.")) from None
     except (FetchFailed, BadMetadata) as fault:
         raise DocumentUnusable(fault.reason) from None
     lifetime = timedelta(seconds=cimd_documents.lifetime_s(fetched.cache_control))
@@ -81,7 +81,7 @@ def _admit(client_id: str, address: str) -> None:
 
 def _stored(client_id: str, wanted: Registration, lifetime: timedelta, known: Client | None) -> Client:
     if known is None and not is_room_for_another():
-        raise DocumentUnusable(sentence("No more clients can be registered right now."))
+        raise DocumentUnusable(sentence("No more clients can be registered right now. Try again later."))
     says = {
         "name": wanted.name,
         "redirect_uris": " ".join(wanted.redirect_uris),

@@ -26,7 +26,7 @@ CLIENT_ID_CHARACTERS = 24  # D116
 class TooManyClients(DomainError):
     """All self-registered clients in the full table are in use."""
 
-    code, message, status = "too_many_clients", "No more clients can be registered right now.", 503
+    code, message, status = "too_many_clients", "No more clients can be registered right now. Try again later.", 503
 
 
 def register_client(registration: Registration) -> Client:

@@ -98,10 +98,10 @@ class InvitationsPage(OrgFormPage[InvitationForm]):
         try:
             if action == "approve-join":
                 label = approve_join_request(**of, request_id=request_id).user.label
-                messages.success(self.request, gettext("%(person)s is a member now.") % {"person": label})
+                messages.success(self.request, gettext("%(person)s is now a member.") % {"person": label})
             else:
                 decline_join_request(**of, request_id=request_id)
-                messages.success(self.request, gettext("The request is declined."))
+                messages.success(self.request, gettext("The request was declined."))
         except Conflict as refusal:
             messages.error(self.request, translated(refusal.message))
         return redirect("orgs:invitations", self.organization.id)

@@ -55,7 +55,7 @@ class MailDomainPage(OrgFormPage[OfferForm]):
         key = ids.known_id(self.request.POST.get("domain", ""))
         if action == "release":
             release_domain(**of, domain_id=key)
-            return self.done(gettext("The domain is released. Members stay."), "orgs:mail-domain")
+            return self.done(gettext("The domain was released. Members stay."), "orgs:mail-domain")
         row = change_offer(**of, domain_id=key, offer=offer)
         return self._done(gettext("Saved for %(domain)s."), row.domain)
 
@@ -86,6 +86,6 @@ class JoinPage(SignedInPage):
         except DomainError as refusal:
             messages.error(request, sentences_of(refusal))
         else:
-            text = gettext("You asked to join %(name)s. An admin decides.") % {"name": organization.name}
+            text = gettext("You asked to join %(name)s. An admin will decide.") % {"name": organization.name}
             messages.success(request, text)
         return redirect("orgs:welcome")

@@ -37,7 +37,7 @@ class NewTokenForm(forms.Form):
         label=gettext_lazy("Scope"),
         widget=forms.RadioSelect,
         initial=TokenScope.READ.value,
-        help_text=gettext_lazy("The token never does more than your role may at that moment."),
+        help_text=gettext_lazy("The token never allows more than your role does at that moment."),
     )
     expires_in_days = forms.TypedChoiceField(label=gettext_lazy("Expires after"), coerce=int)
 

@@ -18,7 +18,7 @@ from orgs.services.ownership import step_down, transfer_ownership
 
 
 class OwnershipForm(TypedNameForm):
-    role = role_field(gettext_noop("Choose your own role."), tuple(reversed(Role)))
+    role = role_field(gettext_noop("Choose which role you’ll have."), tuple(reversed(Role)))
 
 
 class TransferOwnershipPage(OtherMemberPage[OwnershipForm]):

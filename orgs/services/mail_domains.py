@@ -77,7 +77,7 @@ def claim_domain(*, actor: User, organization: Organization, offer: str) -> Mail
     if not domain:
         raise Conflict(sentence("Your verified address isn’t in a domain that an organization can claim."))
     if MailDomain.objects.filter(domain=domain, confirmed_at__isnull=False).exclude(organization=locked).exists():
-        raise Conflict(sentence("Another organization has this domain. Contact support."))
+        raise Conflict(sentence("Another organization has already claimed this domain. Contact support."))
     row, is_new = MailDomain.objects.get_or_create(
         organization=locked, domain=domain, defaults={"offer": offer, "claimed_by": actor}
     )
@@ -96,14 +96,14 @@ def confirm_domain(*, actor: Actor, domain_id: UUID) -> MailDomain:
     if row.confirmed_at is not None:
         raise Conflict(sentence("This domain is already confirmed."))
     if row.claimed_by is None or domain_of(row.claimed_by) != row.domain or not _is_owner(organization, row.claimed_by):
-        raise Conflict(sentence("The person who claimed it is no longer an owner with an address of this domain."))
+        raise Conflict(sentence("The person who claimed it is no longer an owner with an address in this domain."))
     row.confirmed_at = clock.now()
     try:
         # The unique constraint decides between two organizations.
         with transaction.atomic():
             row.save(update_fields=["confirmed_at"])
     except IntegrityError:
-        raise Conflict(sentence("Another organization has this domain.")) from None
+        raise Conflict(sentence("Another organization has already claimed this domain.")) from None
     _record(EventType.MAIL_DOMAIN_CONFIRMED, actor, row)
     return row
 
@@ -217,7 +217,7 @@ def _offered(organization: Organization, user: User, offer: str) -> tuple[Organi
     row = _confirmed(locked, domain_of(person)).filter(offer=offer).first()
     was_removed = Removal.objects.filter(organization=locked, user=person).exists()
     if row is None or was_removed:
-        raise Forbidden(sentence("This organization doesn’t offer this to your address."))
+        raise Forbidden(sentence("This organization doesn’t let people with your address join. Ask for an invitation."))
     return locked, person, row
 
 

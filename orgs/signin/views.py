@@ -182,7 +182,7 @@ class StaffSignInView(View):
             return error_responses.page(
                 request,
                 403,
-                title=gettext("This part is for support staff"),
+                title=gettext("This page is for support staff"),
                 message=gettext("You’re signed in as %(user)s, who has no support access.") % {"user": request.user},
                 what_to_do=gettext("The operator of this service can give it with manage.py make_staff."),
             )

@@ -154,7 +154,7 @@ def _exchanged(begun: Begun, vendor: Vendor, query: CallbackQuery) -> Tokens:
 def _check_issuer(flow: Flow, issuer: str) -> None:
     """Mix-up of two servers: the answer must come from the one that the person was sent to. Spec: RFC 9207"""
     if issuer != flow.issuer if issuer else flow.names_issuer:
-        raise VendorSignInFailed(sentence("The answer came from another authorization server."))
+        raise VendorSignInFailed(sentence("The response came from a different authorization server."))
 
 
 def _offered(vendor: Vendor, level: str) -> OAuthSettings:

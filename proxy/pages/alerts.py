@@ -158,7 +158,7 @@ class AlertsPage(OrgFormPage[AlertSettingsForm]):
 
     def _say(self, trial: Trial) -> None:
         if trial.mailed_to:
-            text = gettext("A test is on its way to %(address)s.")
+            text = gettext("A test was sent to %(address)s.")
             messages.success(self.request, text % {"address": trial.mailed_to})
         if trial.webhook:
             messages.success(self.request, gettext("The webhook accepted the test."))

@@ -71,7 +71,7 @@ def result_of(outcome: Outcome, vendor_name: str) -> Result:
             heading = _("The tool reported an error")
             return Result("error", heading, code="tool_error", blocks=_blocks(outcome.raw_result))
         case VendorError():
-            heading = _("%(vendor)s answered with an error") % {"vendor": vendor_name}
+            heading = _("%(vendor)s returned an error") % {"vendor": vendor_name}
             return Result("error", heading, replies.cut_text(outcome.message), "vendor_error")
         case Failed():
             return Result(
@@ -97,8 +97,8 @@ def result_of(outcome: Outcome, vendor_name: str) -> Result:
 def fault_words(fault: VendorFault, vendor_name: str) -> str:
     words = {
         VendorFault.UNAVAILABLE: _("%(vendor)s can’t be reached"),
-        VendorFault.TIMEOUT: _("%(vendor)s didn’t answer in time"),
-        VendorFault.BAD_RESPONSE: _("%(vendor)s sent an answer that can’t be read"),
+        VendorFault.TIMEOUT: _("%(vendor)s didn’t respond in time"),
+        VendorFault.BAD_RESPONSE: _("%(vendor)s sent a response that can’t be read"),
         VendorFault.REJECTED_CREDENTIALS: _("%(vendor)s rejected the credentials"),
     }
     return words[fault] % {"vendor": vendor_name}

@@ -125,7 +125,7 @@ class ToolEditorPage(OrgPage):
         except DomainError as refusal:
             messages.error(
                 self.request,
-                gettext("Could not reach %(name)s: %(message)s The saved list is kept.")
+                gettext("%(name)s couldn’t be reached: %(message)s The saved list is kept.")
                 % {"name": vendor.name, "message": translated(refusal.message)},
             )
         else:

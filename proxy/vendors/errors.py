@@ -126,7 +126,7 @@ def timeout(evidence: Evidence = Evidence.NONE) -> VendorProblem:
 
 def bad_response(detail: str) -> VendorProblem:
     return VendorProblem(
-        VendorFault.BAD_RESPONSE, sentence("The vendor sent an unusable answer: %(detail)s.", detail=detail)
+        VendorFault.BAD_RESPONSE, sentence("The vendor sent an unusable response: %(detail)s.", detail=detail)
     )
 
 

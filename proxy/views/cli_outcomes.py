@@ -43,7 +43,7 @@ def cli_response(route: Route, outcome: Outcome) -> HttpResponse:
         case InternalError():
             raise responses.internal_error()
         case VendorError():
-            text = f"The vendor answered with an error: {replies.cut_text(outcome.message)}"
+            text = f"The vendor returned an error: {replies.cut_text(outcome.message)}"
             raise HttpError(502, "vendor_error", text)
         case Failed():
             headers = {} if outcome.retry_after_s is None else {"Retry-After": str(outcome.retry_after_s)}

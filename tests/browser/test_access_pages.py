@@ -166,7 +166,7 @@ def test_access_is_asked_for_and_given_for_a_day(visitor: NewVisitor) -> None:
     page.get_by_role("main").get_by_role("link", name="Set up a client").first.click()
     page.get_by_label("Reason").fill("For the night shift")
     page.get_by_role("button", name="Ask for access").click()
-    expect(page.get_by_text("An admin decides.")).to_be_visible()
+    expect(page.get_by_text("An admin will decide.")).to_be_visible()
 
     page = owner.open(org)
     page.get_by_role("region", name="Waiting for you").get_by_role("link").first.click()

@@ -121,7 +121,7 @@ def test_the_consent_page(eyes: Eyes) -> None:
     app, local = App(someone, WEB), App(someone, LOOPBACK, name="A terminal with quite a long name of its own")
     app.ask()
     expect(page.get_by_text("You can’t use any vendors in Nordwind yet. Missing: a connected vendor.")).to_be_visible()
-    expect(page.get_by_text("We haven't verified app.example.")).to_be_visible()
+    expect(page.get_by_text("We haven’t verified app.example.")).to_be_visible()
     expect(page.get_by_text("The app registered itself 1 minute ago.")).to_be_visible()
     eyes.look("no-vendor")
     press(page.get_by_role("button", name="Allow"))

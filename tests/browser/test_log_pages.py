@@ -159,7 +159,7 @@ def test_details_that_do_not_load_leave_a_link(visitor: NewVisitor) -> None:
     page = someone.open(f"{org}/activity")
     page.route("**/activity?entry=*", lambda route: route.abort())
     page.locator(".row-details > summary").click()
-    expect(page.locator("[data-live]").first).to_have_text(re.compile("The details did not load"))
+    expect(page.locator("[data-live]").first).to_have_text(re.compile("The details didn’t load"))
     page.unroute("**/activity?entry=*")
     page.get_by_role("link", name="Show all details").click()
     expect(page.locator("[data-drawer][open]").get_by_role("heading")).to_have_text("acme_whoami")

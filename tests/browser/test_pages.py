@@ -36,7 +36,7 @@ PATHS = (
 
 def store_own_credentials(page: Page, key: str = "demo-browser-tests-0002") -> None:
     """From the access of an agent: the demo vendor's form, sent with `key`."""
-    page.get_by_label("Store credentials for").fill("Acme RMM")
+    page.get_by_label("Add credentials for").fill("Acme RMM")
     page.get_by_role("button", name="Continue").click()
     page.get_by_label("API key").fill(key)
     page.get_by_role("button", name="Store").click()

@@ -9,7 +9,7 @@ register = template.Library()
 
 WORDS = {
     "bad_arguments": gettext_lazy("The arguments can’t be used"),
-    "bad_vendor_response": gettext_lazy("The vendor sent an answer that can’t be read"),
+    "bad_vendor_response": gettext_lazy("The vendor sent a response that can’t be read"),
     "client_closed": gettext_lazy("The caller disconnected before the response"),
     "gateway_stopped": gettext_lazy("The service stopped before the response"),
     "insufficient_scope": gettext_lazy("The app’s token doesn’t cover this vendor"),
@@ -22,9 +22,9 @@ WORDS = {
     "unknown_tool": gettext_lazy("The caller has no tool with this name"),
     "unknown_vendor": gettext_lazy("No vendor has this name"),
     "unusable_credentials": gettext_lazy("The stored credentials couldn’t be used"),
-    "vendor_error": gettext_lazy("The vendor answered with an error"),
+    "vendor_error": gettext_lazy("The vendor returned an error"),
     "vendor_rejected_credentials": gettext_lazy("The vendor rejected the credentials"),
-    "vendor_timeout": gettext_lazy("The vendor didn’t answer in time"),
+    "vendor_timeout": gettext_lazy("The vendor didn’t respond in time"),
     "vendor_unavailable": gettext_lazy("The vendor couldn’t be reached"),
 }
 

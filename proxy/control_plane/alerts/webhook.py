@@ -52,7 +52,7 @@ def event_of(message: AlertMessage, organization_name: str) -> Event:
     fields: dict[str, object] = {"orgId": str(message.organization_id), "organization": organization_name}
     with translation.override("en"):
         if moment is Moment.TEST:
-            fields["text"] = sentence("A test of alerts. Nothing is wrong.")
+            fields["text"] = sentence("This is a test alert. Nothing is wrong.")
         else:
             fields |= _of_alert(message, AlertKind(message.kind), moment)
     return Event(str(message.id), _TYPES[moment], message.created_at, fields)

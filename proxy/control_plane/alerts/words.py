@@ -33,7 +33,7 @@ EXPLAINED: Mapping[AlertKind, str | Promise] = {
     AlertKind.AGENT_EXPIRING: gettext_lazy("14 days, 3 days and 1 day before."),
     AlertKind.TOOLS_CHANGED: gettext_lazy("New, changed or removed tools wait for a review."),
     AlertKind.ERROR_SPIKE: gettext_lazy(
-        "At least 20 failed calls to one vendor within 10 minutes, and a quarter of its calls."
+        "At least 20 failed calls to one vendor within 10 minutes, and at least a quarter of all its calls."
     ),
     AlertKind.LOG_SHIPPING_FAILING: gettext_lazy("A destination refuses records, or fails for 5 minutes."),
     AlertKind.PLAN_PAST_DUE: gettext_lazy("Owners only."),

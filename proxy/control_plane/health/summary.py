@@ -14,7 +14,7 @@ from proxy.control_plane.health.states import HealthStatus
 EXPLAINED = {
     HealthStatus.DOWN: sentence("Failed three checks in a row. Tool calls will probably fail."),
     HealthStatus.DEGRADED: sentence("Responds slowly, or didn’t respond to the last check. Tool calls may fail."),
-    HealthStatus.UNKNOWN: sentence("No result yet. Not an error."),
+    HealthStatus.UNKNOWN: sentence("Waiting for the first check."),
     HealthStatus.REACHABLE: sentence("Responds and requires credentials. Tool calls should work."),
     HealthStatus.HEALTHY: sentence("Responds in time. If the response isn’t MCP, the details say so."),
 }

@@ -105,7 +105,7 @@ def test_the_secret_is_shown_once(cast: Cast) -> None:
 def test_the_test_button_says_what_became_of_it(stage: Stage) -> None:
     browser = stage.cast.client("owner")
     answer = browser.post(path(stage.cast), {"action": "test"}, follow=True).content.decode()
-    assert "A test is on its way to owner@example.com." in answer
+    assert "A test was sent to owner@example.com." in answer
     assert "The webhook accepted the test." in answer
     stage.receiver.fail_next(Fault.answers(403))
     answer = browser.post(path(stage.cast), {"action": "test"}, follow=True).content.decode()

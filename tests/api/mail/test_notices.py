@@ -51,7 +51,7 @@ def test_a_removed_owner_and_the_others_are_told(cast: Cast, mailbox: Mailbox) -
     remove_member(actor=cast.user("owner"), organization=cast.org, user_id=cast.user("admin").pk)
     assert told("owner_removed") == ["admin", "owner"]
     send_waiting()
-    assert "The change was made by Owner." in mailbox.text_of(0)
+    assert "Owner made this change." in mailbox.text_of(0)
 
 
 def test_an_owner_who_steps_down_or_leaves_is_told_of(cast: Cast, mailbox: Mailbox) -> None:
@@ -100,7 +100,7 @@ def test_a_replaced_credential_is_told_of_and_a_first_one_is_not(cast: Cast, mai
 
 def test_a_flood_of_changes_fills_no_mailbox(cast: Cast, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notices, "NOTICES_AN_HOUR", 2)
-    owner, words = cast.user("owner"), "further ones are in the admin log alone"
+    owner, words = cast.user("owner"), "further ones appear only in the admin log"
 
     def change(organization: Organization, who: str) -> None:
         tell_owners(CREDENTIAL_REPLACED, organization_id=organization.pk, actor=cast.user(who), vendor="Acme")

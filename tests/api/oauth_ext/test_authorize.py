@@ -298,7 +298,7 @@ def test_a_client_with_a_metadata_document(cast: Cast, settings: Settings, monke
     def documented(**wanted: str) -> Client:
         asked.append(wanted)
         if "missing" in wanted["client_id"]:
-            raise DocumentUnusable("The client's document returned status 404.")
+            raise DocumentUnusable("The client document returned status 404.")
         return flow.client
 
     monkeypatch.setattr(view, "cimd_client", documented)

@@ -252,7 +252,7 @@ class Stuck:
         self.threads.add(threading.current_thread().name)
         self.begun.release()
         self.may_end.wait(30)
-        raise FetchFailed("The client's document cannot be fetched.")
+        raise FetchFailed("The client document cannot be fetched.")
 
 
 @pytest.fixture
@@ -278,11 +278,11 @@ def test_a_fetch_that_hangs_holds_up_no_call_and_keeps_its_place(db: None, stuck
         return caught.value.message
 
     most = cimd_threads.THREADS_OF_ONE_ADDRESS
-    assert {refusal(number, "192.0.2.1") for number in range(most)} == {"The client’s document did not arrive in time."}
+    assert {refusal(number, "192.0.2.1") for number in range(most)} == {"The client document did not arrive in time."}
     assert "Too many clients" in refusal(most, "192.0.2.1")
     others = range(10, 10 + cimd_threads.THREADS - cimd_threads.THREADS_KEPT - most)
     assert {refusal(number, f"192.0.2.{number}") for number in others} == {
-        "The client’s document did not arrive in time."
+        "The client document did not arrive in time."
     }
     assert "Too many clients" in refusal(99, "192.0.2.99")
     # The last places are for those who brought a document before, one for each.
@@ -291,7 +291,7 @@ def test_a_fetch_that_hangs_holds_up_no_call_and_keeps_its_place(db: None, stuck
         cimd_threads._remember(address)
     assert "Too many clients" in refusal(100, "192.0.2.1")
     assert {refusal(200 + number, address) for number, address in enumerate(known)} == {
-        "The client’s document did not arrive in time."
+        "The client document did not arrive in time."
     }
     assert "Too many clients" in refusal(300, known[0])
     assert all(stuck.begun.acquire(timeout=20) for _ in range(cimd_threads.THREADS))

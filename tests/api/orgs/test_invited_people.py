@@ -294,7 +294,7 @@ def test_one_reminder_before_the_end(api: Api, mailbox: Mailbox) -> None:
         assert remind() == 0
         send_waiting()
     assert mailbox.recipients == ["a@example.com", "b@example.com", "a@example.com"]
-    assert "A reminder: this invitation ends soon." in mailbox.text_of(2)
+    assert "Reminder: this invitation expires soon." in mailbox.text_of(2)
     assert "A reminder" not in mailbox.text_of(0)
 
 

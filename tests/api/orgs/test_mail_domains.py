@@ -207,7 +207,7 @@ def test_an_admin_lets_in_or_declines(cast: Cast) -> None:
     for _ in range(2):
         browser.post("/welcome/join", {"action": "ask", "organization": str(cast.org.pk)})
     ask_to_join(user=other, organization=cast.org)
-    assert "You asked to join. An admin decides." in browser.get("/welcome").text
+    assert "You asked to join. An admin will decide." in browser.get("/welcome").text
     assert list(OutgoingMail.objects.values_list("kind", "address")) == [("asked_to_join", "owner@example.com")] * 2
     first, second = waiting_join_requests(cast.org)
     of: dict[str, Any] = {"organization": cast.org}
@@ -237,7 +237,7 @@ def test_buttons_of_admins(cast: Cast) -> None:
     assert cast.client("other_owner").post(path, data).status_code == 404
     assert Browser().post(path, data).status_code == 302
     assert not Membership.objects.filter(user=cast.user("stranger")).exists()
-    assert "Stranger is a member now." in cast.client("admin").post(path, data, follow=True).text
+    assert "Stranger is now a member." in cast.client("admin").post(path, data, follow=True).text
     assert cast.client("admin").post(path, {**data, "action": "decline-join"}).status_code == 404
 
 

@@ -119,7 +119,7 @@ def test_staff_deactivate_and_reactivate_people(cast: Cast) -> None:
     assert act(browser, "deactivate", cast.user("member")).status_code == 302
     refused = act(browser, "deactivate", support)
     assert refused.status_code == 409
-    assert "You cannot deactivate yourself." in refused.content.decode()
+    assert "You can’t deactivate yourself." in refused.content.decode()
     assert page.get("/profile").status_code == 302
     row = AdminAuditEntry.objects.get(event_type="member.deactivated")
     assert (row.org_id, row.actor_label) == (cast.org.id, "Support (support staff)")

@@ -283,10 +283,10 @@ def test_more_rows_than_one_export_holds(site: Site, page: str, monkeypatch: pyt
         add_call(site.cast.org.id, minutes=minute)
         add_change(site.cast.org.id, minutes=minute)
     full = ask(site, page)
-    assert "One export holds 2 rows. Choose a shorter range of time" in text(full)
+    assert "An export can have at most 2 rows. Choose a shorter time range." in text(full)
     assert "data-export>" not in text(full)
     short = ask(site, page, {"start": "2026-03-10T12:01:00Z"})
-    assert "One export holds" not in text(short)
+    assert "An export can have" not in text(short)
     assert len(exported(site, short)) == 2
 
 

@@ -55,7 +55,7 @@ def test_each_part_says_its_state_since_when_and_its_share() -> None:
     sampled(FINE, now - timedelta(minutes=3), now - timedelta(minutes=2))
     sampled({**FINE, CALLS: Status.DOWN}, now - timedelta(minutes=1), now)
     page = Browser().get("/status")
-    assert "A part of the service is not available." in text(page)
+    assert "Part of the service is not available." in text(page)
     assert "Not available" in text(page)
     assert "66.66 % available" in text(page)
     assert "100.00 % available" in text(page)
@@ -69,7 +69,7 @@ def test_each_part_says_its_state_since_when_and_its_share() -> None:
 @pytest.mark.django_db
 def test_without_a_sample_nothing_is_claimed() -> None:
     page = text(Browser().get("/status"))
-    assert "The state of some parts is not known yet." in page
+    assert "The status of some parts is not known yet." in page
     assert "% available" not in page
     found = Browser().get("/status.json").json()
     assert {each["status"] for each in found["parts"]} == {"unknown"}
@@ -116,7 +116,7 @@ def test_strangers_see_no_vendor_by_name_and_people_see_their_own(cast: Cast) ->
     found = {of_vendor(slug): Status.DOWN for slug in ("alpha", "beta", "gamma")}
     sampled({**FINE, VENDORS: Status.DEGRADED, **found}, clock.now())
     page = text(Browser().get("/status"))
-    assert "The service works with limitations." in page
+    assert "Part of the service is degraded." in page
     assert not any(name in page for name in ("Alpha", "Beta", "Gamma", "Hosted", "Acme"))
     assert Browser().get("/status.json").json()["vendors"] == []
     own = text(cast.client("member").get("/status"))
@@ -238,7 +238,7 @@ def test_a_view_costs_four_statements(cast: Cast, django_assert_max_num_queries:
 def test_it_is_in_german() -> None:
     sampled({**FINE, CALLS: Status.DEGRADED}, clock.now())
     page = text(Browser().get("/status", headers={"accept-language": "de"}))
-    for words in ("Der Dienst läuft mit Einschränkungen.", "Tool-Aufrufe", "Eingeschränkt", "Frühere Störungen"):
+    for words in ("Ein Teil des Dienstes ist eingeschränkt.", "Tool-Aufrufe", "Eingeschränkt", "Frühere Störungen"):
         assert words in page
     assert json.loads(Browser().get("/status.json", headers={"accept-language": "de"}).content)["parts"][0]["name"] == (
         "Tool calls"

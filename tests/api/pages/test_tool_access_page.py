@@ -272,14 +272,14 @@ def test_a_vendor_that_is_away_leaves_the_saved_list(
     save(site, "fake_list")
     vendor.api_key = "another"
     answer = discover(site, "owner")
-    assert notices(answer)[0].startswith("Could not reach Fake: ")
+    assert notices(answer)[0].startswith("Fake couldn’t be reached: ")
     assert "1 of 3 allowed" in text(answer)
     assert ticked(answer) == {"fake_list"}
     store = SQLiteStore(tmp_path / "health.sqlite3", backend.new_value)
     monkeypatch.setattr(backend, "current", lambda: store)
     put_health(store, "fake", HealthStatus.DOWN, error_detail="gone")
     page = text(open_page(site))
-    assert "Could not reach Fake." in page
+    assert "Fake couldn’t be reached." in page
     assert "Showing the list from" in page
 
 

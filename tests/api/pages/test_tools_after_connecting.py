@@ -51,7 +51,7 @@ def test_a_vendor_that_lists_nothing_is_connected_all_the_same(site: Site, live_
     done, problem = notices(store(site, "another-key"))
     assert done == "Fake is connected."
     assert problem == (
-        "Its tools could not be loaded: The vendor rejected the stored credentials. An admin can replace them. "
+        "Its tools couldn’t be loaded: The vendor rejected the stored credentials. An admin can replace them. "
         "You can refresh them on its “Tools” page."
     )
     assert known(site) == 0
@@ -63,7 +63,7 @@ def test_a_slow_list_ends_with_its_deadline(
 ) -> None:
     monkeypatch.setattr(connect_vendor, "LISTED_WITHIN_S", 0.2)
     live_vendor.list_delay_s = 5
-    assert notices(store(site))[1].startswith("Its tools could not be loaded: The vendor didn’t respond in time.")
+    assert notices(store(site))[1].startswith("Its tools couldn’t be loaded: The vendor didn’t respond in time.")
 
 
 def test_credentials_that_were_not_confirmed_ask_for_no_tools(site: Site, live_vendor: FakeVendor) -> None:

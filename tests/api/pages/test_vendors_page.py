@@ -99,7 +99,7 @@ def test_no_state_is_told_by_colour_alone(troubled: Site) -> None:
             rf'<span class="badge badge-\w+"><svg class="icon icon-{icon}"[^>]*>.*?</svg> {label}</span>', page
         )
     assert "Responds and requires credentials. Tool calls should work." in page
-    assert "No result yet. Not an error." in page
+    assert "Waiting for the first check." in page
 
 
 def test_a_monitor_that_has_just_begun_is_no_wall_of_warnings(site: Site, shared: SQLiteStore) -> None:

@@ -146,7 +146,7 @@ async def test_a_refusal_of_the_vendor_is_502_in_its_words(agent: Agent, jwt: st
     vendor.tools = [{"name": "fake_refuse", "description": "Refuses.", "inputSchema": {"type": "object"}}]
     answer = await agent.cli(jwt, "refuse")
     assert answer.status_code == 502
-    assert answer.json() == {"error": "The vendor answered with an error: refused by the vendor"}
+    assert answer.json() == {"error": "The vendor returned an error: refused by the vendor"}
 
 
 async def test_the_schema_of_a_vendor_that_does_not_list_its_tools_is_502(

@@ -47,7 +47,7 @@ from tests.fakes.cutting_vendor import (
 from tests.garbage import freed_without_collection
 
 BODY_BYTES = 100_000
-ENDED = "The vendor sent an unusable answer: it ended without an answer."
+ENDED = "The vendor sent an unusable response: it ended without an answer."
 PRIMING = mark("e-1", retry_ms=0)
 
 
@@ -163,7 +163,7 @@ async def test_a_byte_order_mark_begins_each_stream() -> None:
         (ends(), ENDED),
         (ends(progress(1)), ENDED),
         (ends(PRIMING, b"id:\n\n"), ENDED),
-        (breaks(progress(1)), "The vendor sent an unusable answer: it was cut off or is not HTTP."),
+        (breaks(progress(1)), "The vendor sent an unusable response: it was cut off or is not HTTP."),
     ],
     ids=["nothing", "reports only", "taken back", "broken"],
 )
@@ -327,13 +327,13 @@ async def test_all_streams_of_a_call_are_as_large_as_one_answer_may_be(filler: b
     large = [ends(mark(f"e-{number}", retry_ms=0), filler) for number in range(9)]
     async with caller(*large, ends(ANSWER)) as one:
         problem = await one.problem()
-        assert problem.detail == "The vendor sent an unusable answer: the stream is larger than 100000 bytes."
+        assert problem.detail == "The vendor sent an unusable response: the stream is larger than 100000 bytes."
         assert len(one.vendor.gets) == 2
 
 
 async def test_a_stream_that_is_too_large_is_not_resumed() -> None:
     async with caller(stays(PRIMING, b": " + b"x" * 2 * BODY_BYTES), ends(ANSWER)) as one:
-        assert (await one.problem()).detail == "The vendor sent an unusable answer: it is too large."
+        assert (await one.problem()).detail == "The vendor sent an unusable response: it is too large."
         assert one.vendor.gets == []
 
 

@@ -118,7 +118,7 @@ async def test_an_error_in_the_body_of_a_refusal_is_the_vendors_own(
     answer = await agent.cli(jwt, tool)
     assert (answer.status_code, answer.json()["error"]) == (
         502,
-        "The vendor answered with an error: Unknown site",
+        "The vendor returned an error: Unknown site",
     )
     assert vendor.ran == [tool] * 2
 

@@ -203,7 +203,7 @@ async def test_organizations_share_no_connection_to_an_address_of_their_own(tran
 async def test_nobody_listens(transport: VendorTransport) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        with pytest.raises(VendorProblem, match="couldn't be reached"):
+        with pytest.raises(VendorProblem, match="couldn’t be reached"):
             await ask(transport, f"http://127.0.0.1:{unused.getsockname()[1]}/mcp")
     assert only(transport).is_unused
 
@@ -253,7 +253,7 @@ async def test_tls_to_an_address_needs_a_certificate_for_it(trusting: VendorTran
     async with raw_vendor(says(OK), tls=authority.server(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))) as vendor:
         assert await ask(trusting, vendor.url) == b"{}"
     async with raw_vendor(says(OK), tls=authority.server(NAMED)) as vendor:
-        with pytest.raises(VendorProblem, match="couldn't be reached"):
+        with pytest.raises(VendorProblem, match="couldn’t be reached"):
             await ask(trusting, vendor.url)
         assert not vendor.requests
 
@@ -274,7 +274,7 @@ async def test_a_wrong_certificate_gets_no_request(
 ) -> None:
     async with raw_vendor(says(OK), tls=made(authority)) as vendor:
         resolving(monkeypatch, "127.0.0.1")
-        with pytest.raises(VendorProblem, match="couldn't be reached"):
+        with pytest.raises(VendorProblem, match="couldn’t be reached"):
             await ask(trusting, f"https://vendor.example:{vendor.port}/mcp")
         assert not vendor.requests
         assert only(trusting).is_unused
@@ -285,7 +285,7 @@ async def test_an_authority_nobody_knows_gets_no_request(
 ) -> None:
     async with raw_vendor(says(OK), tls=authority.server(NAMED)) as vendor:
         resolving(monkeypatch, "127.0.0.1")
-        with pytest.raises(VendorProblem, match="couldn't be reached"):
+        with pytest.raises(VendorProblem, match="couldn’t be reached"):
             await ask(transport, f"https://vendor.example:{vendor.port}/mcp")
         assert not vendor.requests
 

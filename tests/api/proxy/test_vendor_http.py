@@ -181,7 +181,7 @@ async def test_a_gzip_bomb_ends_at_the_cap(transport: VendorTransport) -> None:
     head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
     assert len(bomb) < LIMITS.body_bytes
     problem = await fault_of(transport, says(head, bomb))
-    assert problem.detail == "The vendor sent an unusable answer: it is too large."
+    assert problem.detail == "The vendor sent an unusable response: it is too large."
 
 
 async def test_raw_deflate_under_the_name_of_gzip_is_refused(transport: VendorTransport) -> None:

@@ -79,7 +79,7 @@ def test_a_staff_member_posts_and_updates_it_to_its_end() -> None:
     assert [entry.action_flag for entry in entries] == [1, 2, 2, 2, 2]
     assert "We are looking." in entries[0].change_message
     again = browser.post(update, {"stage": "resolved", "text": "Once more."}, follow=True)
-    assert "It has ended. Post a new incident." in again.content.decode()
+    assert "This incident has ended. Post a new one." in again.content.decode()
     assert IncidentUpdate.objects.count() == 5
 
 
@@ -134,7 +134,7 @@ def test_each_of_the_two_has_a_permission_of_its_own() -> None:
         ),
         ({"starts_at": "2999-01-01 10:00"}, "An incident can’t start in the future."),
         ({"starts_at": "soon"}, "valid date/time"),
-        ({"ends_at": "2999-01-01 10:00"}, "An incident ends with its last update."),
+        ({"ends_at": "2999-01-01 10:00"}, "An incident ends with its last update. Leave the end empty."),
         ({"text": " "}, "required"),
         ({"text": "x" * 4_001}, "at most 4000"),
         ({"title": "Calls\x1bfail"}, "Control and direction characters"),

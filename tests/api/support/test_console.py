@@ -180,7 +180,7 @@ def test_only_a_superuser_shuts_out_staff(scene: Scene, staff: Browser) -> None:
     for action in ("deactivate", "end-sessions"):
         answer = act(staff, action, root)
         assert answer.status_code == 403
-        assert "Only a superuser may do this to support staff." in answer.content.decode()
+        assert "Only superusers can do this to support staff." in answer.content.decode()
     root.refresh_from_db()
     assert root.is_active
     assert act(browser_of(staff_person(name="boss", superuser=True)), "end-sessions", root).status_code == 302

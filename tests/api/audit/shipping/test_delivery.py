@@ -347,7 +347,7 @@ def test_an_answer_that_cannot_be_read_is_a_failure(monkeypatch: pytest.MonkeyPa
         patch.setattr(Webhook, "read", read)
         assert deliver_due(PlayedPlatform()) == 0
     destination.refresh_from_db()
-    assert (destination.failures, destination.last_error) == (1, "The answer could not be read.")
+    assert (destination.failures, destination.last_error) == (1, "The response couldn’t be read.")
 
 
 def test_a_slow_platform_ends_its_batch_and_gets_smaller_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,4 +156,4 @@ async def test_an_error_with_a_huge_text_is_cut_for_commands(
     assert cli.status_code == 502
     assert len(cli.json()["error"].encode()) < 5 * 1024
     assert {(each.status, each.error_code) for each in await rows()} == {("error", "vendor_error")}
-    assert json.loads(cli.content)["error"].startswith("The vendor answered with an error: é")
+    assert json.loads(cli.content)["error"].startswith("The vendor returned an error: é")
