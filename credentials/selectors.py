@@ -104,6 +104,12 @@ def organizations_by_vendor(vendors: Collection[str]) -> dict[str, list[UUID]]:
     return grouped(rows.order_by("vendor", "organization_id").values_list("vendor", "organization_id").distinct())
 
 
+def connected_pairs(org_ids: Collection[UUID], vendors: Collection[str]) -> set[tuple[UUID, str]]:
+    """Of some organizations and some vendors, each organization with a vendor that it has connected."""
+    rows = Credential.objects.filter(_USABLE, organization_id__in=org_ids, vendor__in=vendors)
+    return set(rows.values_list("organization_id", "vendor").distinct())
+
+
 def vendors_of_person(user: User) -> set[str]:
     """Slugs of the vendors that any of the person's organizations connected."""
     rows = Credential.objects.filter(_USABLE, organization__memberships__user=user)

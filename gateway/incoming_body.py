@@ -32,5 +32,5 @@ class IncomingBody:
         except TimeoutError:
             raise Refusal.too_slow() from None
         except BudgetExhausted:
-            text = "Too many large requests are under way. Try again."
+            text = "Too many large requests are in progress. Try again."
             raise Refusal(503, "overloaded", text, retry_after_s=2) from None

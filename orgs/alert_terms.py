@@ -30,6 +30,8 @@ class Moment(StrEnum):
 ALL_KINDS = tuple(AlertKind)
 # Told to owners alone: they alone can renew a plan.
 OF_OWNERS = frozenset({AlertKind.PLAN_PAST_DUE})
+# Told also to an organization whose plan has ended.
+OF_LAPSED = frozenset({AlertKind.PLAN_PAST_DUE})
 EXPIRY_DAYS = (14, 3, 1)  # levels 1, 2 and 3
 # One cause begins at most once in it, however often the vendor comes and goes.
 BEGINS_APART = timedelta(hours=1)

@@ -125,7 +125,7 @@ class DestinationList(OrgView):
     operations = {
         "GET": Operation("List log destinations by label", answer=DestinationOut, many=True, paged=True),
         "POST": Operation(
-            "Create a destination, which gets the records from now on",
+            "Create a destination, which receives records from now on",
             body=DestinationIn,
             answer=DestinationOut,
             status=201,
@@ -221,7 +221,9 @@ class DestinationReplay(_DestinationView):
     """POST /api/orgs/:orgId/log-shipping/:destinationId/replay"""
 
     gates = {"POST": Gate(Role.ADMIN, plan=PlanFunction.LOG_SHIPPING, token=TokenScope.ADMIN)}
-    operations = {"POST": Operation("Deliver the records from a time on again", body=ReplayIn, answer=DestinationOut)}
+    operations = {
+        "POST": Operation("Deliver the records since a given time again", body=ReplayIn, answer=DestinationOut)
+    }
 
     def post(self, request: Request, **path: str) -> Response:
         replayed = log_destinations.replay_destination(**self.subject, since=self.fields["since"])

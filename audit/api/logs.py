@@ -123,7 +123,8 @@ class OwnCalls(LogView):
 
     def filters(self, query: Mapping[str, str]) -> Filters:
         """Raises: Invalid."""
-        return super().filters({**query, "user_id": str(self.actor.id)})
+        # As a plain dict: a QueryDict that is taken apart has lists.
+        return super().filters({**dict(query.items()), "user_id": str(self.actor.id)})
 
 
 class AdminLog(LogView):

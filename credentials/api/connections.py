@@ -22,9 +22,9 @@ from proxy.control_plane.vendor_sign_in import ORGANIZATION, PERSON, begin_sign_
 
 _STATUSES = ("connected", "expired", "error")
 _REFUSED = {
-    404: "There is no such vendor, or you are no member of the organization.",
-    422: "The vendor offers no sign-in at this level.",
-    502: "The vendor or its authorization server does not let a sign-in begin.",
+    404: "There is no such vendor, or you are not a member of the organization.",
+    422: "The vendor doesn't support signing in at this level.",
+    502: "The vendor or its authorization server does not let a sign-in start.",
 }
 ORG_ID = QueryParameter("org_id", "The organization in which the connection is used.")
 
@@ -38,9 +38,11 @@ class VendorConnectionOut(serializers.Serializer[Any]):
     )
     orgId = serializers.UUIDField(source="organization_id")
     status = serializers.ChoiceField(_STATUSES, source="state", help_text="expired: a new sign-in is needed.")
-    account = serializers.CharField(help_text="At the vendor; empty if it does not tell.")
+    account = serializers.CharField(help_text="The account at the vendor; empty if the vendor doesn't say.")
     scopes = serializers.ListField(child=serializers.CharField(), source="scope_list")
-    expiresAt = Timestamp(source="expires_at", allow_null=True, help_text="Of the current token, which is renewed.")
+    expiresAt = Timestamp(
+        source="expires_at", allow_null=True, help_text="When the current token expires; it is renewed before then."
+    )
     connectedAt = Timestamp(source="connected_at")
 
 
@@ -54,7 +56,7 @@ class OwnConnectionIn(serializers.Serializer[Any]):
 
 _LIST = Operation("List the organization's vendor connections", answer=VendorConnectionOut, many=True)
 _BEGIN = Operation(
-    "Begin the organization's sign-in at a vendor", answer=SignInOut, status=201, shows_secret=True, refusals=_REFUSED
+    "Start the organization's sign-in to a vendor", answer=SignInOut, status=201, shows_secret=True, refusals=_REFUSED
 )
 _END = Operation(
     "End the organization's connection to a vendor", status=204, refusals={404: "There is no such connection."}
@@ -107,7 +109,7 @@ class OwnConnection(ApiView):
     gates = {"POST": Gate(limit=settings.CREDENTIAL_STORE), "DELETE": Gate()}
     operations = {
         "POST": Operation(
-            "Begin your own sign-in at a vendor",
+            "Start your own sign-in to a vendor",
             body=OwnConnectionIn,
             answer=SignInOut,
             status=201,
@@ -118,7 +120,7 @@ class OwnConnection(ApiView):
             "End your own connection to a vendor",
             status=204,
             query=[ORG_ID],
-            refusals={404: "There is no such connection, or you are no member of the organization."},
+            refusals={404: "There is no such connection, or you are not a member of the organization."},
         ),
     }
 

@@ -10,7 +10,7 @@ from gateway.lib.errors import Invalid
 MAX_FIELDS = 32
 # Bytes in UTF-8.
 MAX_VALUE_BYTES = 8 * 1024
-_TOO_LONG = f"May be at most {MAX_VALUE_BYTES} bytes long."
+_TOO_LONG = f"Must be at most {MAX_VALUE_BYTES} bytes long."
 
 
 def check_fields(vendor: Vendor, raw: Mapping[str, object]) -> dict[str, str]:
@@ -44,7 +44,7 @@ def _checked(field: CredentialField, raw: object) -> tuple[str, str]:
         return "", _TOO_LONG
     value = raw.strip()
     if has_control_characters(value):
-        return "", "May not contain line breaks or other control characters."
+        return "", "Must not contain line breaks or other control characters."
     if len(value.encode()) > MAX_VALUE_BYTES:
         return "", _TOO_LONG
     if not value:

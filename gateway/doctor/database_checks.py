@@ -42,7 +42,7 @@ def database() -> Sequence[Finding]:
         if is_server() and _refuses_options():
             return [
                 error(
-                    "A pooler stands before PostgreSQL and refuses the options of a session: set"
+                    "A pooler is in front of PostgreSQL and refuses the options of a session: set"
                     " DATABASE_POOLER=transaction."
                 )
             ]
@@ -110,15 +110,15 @@ def judged_pooler(*, is_there: bool, is_declared: bool, statement_timeout: str) 
     if is_there and not is_declared:
         return [
             warning(
-                "A pooler stands before PostgreSQL, and DATABASE_POOLER is none. In transaction mode set"
+                "A pooler is in front of PostgreSQL, and DATABASE_POOLER is none. In transaction mode set"
                 " DATABASE_POOLER=transaction; in session mode all is well."
             )
         ]
     if is_declared and statement_timeout == "0":
         return [warning("Behind the pooler statements have no timeout: ALTER ROLE … SET statement_timeout = '15s'.")]
     if is_declared and not is_there:
-        return [warning("DATABASE_POOLER=transaction, and no pooler stands before PostgreSQL: statements are slower.")]
-    return [ok("PgBouncer in transaction mode." if is_declared else "No pooler stands before PostgreSQL.")]
+        return [warning("DATABASE_POOLER=transaction, and no pooler is in front of PostgreSQL: statements are slower.")]
+    return [ok("PgBouncer in transaction mode." if is_declared else "No pooler is in front of PostgreSQL.")]
 
 
 def durability() -> Sequence[Finding]:

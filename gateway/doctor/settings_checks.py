@@ -33,7 +33,7 @@ def settings_read() -> Sequence[Finding]:
 def proxy() -> Sequence[Finding]:
     """In production a proxy ends TLS, and it has to be believed."""
     found = [
-        error(f"TRUSTED_PROXIES holds {text}, so anybody may claim any address. Name the proxy's own network.")
+        error(f"TRUSTED_PROXIES holds {text}, so anyone can claim any address. Name the proxy's own network.")
         for text in settings.TRUSTED_PROXIES
         if _is_too_wide(text)
     ]

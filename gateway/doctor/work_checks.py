@@ -81,11 +81,11 @@ def messages() -> Sequence[Finding]:
     alerts = AlertMessage.objects.filter(webhook=AlertMessage.Delivery.WAITING, created_at__lt=due).count()
     found = []
     if mail:
-        late = f"{mail} e-mails have waited for more than 15 minutes."
+        late = f"{mail} emails have waited for more than 15 minutes."
         found.append(warning(f"{late} Look at the mail server, EMAIL_URL and the worker of the shipping queue."))
     if alerts:
         found.append(warning(f"{alerts} alerts have waited for their webhooks for more than 15 minutes."))
-    return found or [ok("No e-mail or alert waits for long.")]
+    return found or [ok("No email or alert has waited for long.")]
 
 
 def log_shipping() -> Sequence[Finding]:

@@ -13,5 +13,5 @@ def organization_id(text: str | None) -> uuid.UUID | None:
     """None without a text. Raises: CommandError."""
     org_id = parse_id(text)
     if text and org_id is None:
-        raise CommandError(f"{text} is no organization's id.")
+        raise CommandError(f"{text} isn't the id of an organization.")
     return org_id

@@ -14,7 +14,7 @@ from gateway.lib.unpooled_connection import unpooled
 # Any number that nothing else locks in this database.
 LOCK_ID = 0x6D69_6772_6174_65
 LOOK_EVERY_S = 1.0
-WAITING = "Another migrate works on this database; waiting for its end."
+WAITING = "Another migrate is running on this database; waiting for it to finish."
 
 
 @contextmanager

@@ -96,7 +96,7 @@ async def _read_body(receive: Receive, reservation: Reservation) -> bytes:
     try:
         return await join_parts(receive, lambda: reservation, expected_bytes=max_bytes, max_bytes=max_bytes)
     except BudgetExhausted:
-        text = "Too many large requests are under way. Try again in a moment."
+        text = "Too many large requests are in progress. Try again in a moment."
         raise Refusal(503, "overloaded", text, retry_after_s=2) from None
 
 

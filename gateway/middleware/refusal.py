@@ -25,7 +25,7 @@ class Refusal(Exception):
 
     @classmethod
     def too_large(cls, max_bytes: int) -> Refusal:
-        return cls(413, "body_too_large", f"The body may hold {max_bytes} bytes.")
+        return cls(413, "body_too_large", f"The body can have at most {max_bytes} bytes.")
 
     @classmethod
     def too_slow(cls) -> Refusal:

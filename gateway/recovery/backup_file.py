@@ -82,7 +82,7 @@ def read_manifest(archive: tarfile.TarFile) -> Manifest:
     first = archive.next()
     content = archive.extractfile(first) if first is not None and first.name == MANIFEST else None
     if content is None:
-        raise UnusableBackup("It is no backup of this service.")
+        raise UnusableBackup("It isn't a backup of this service.")
     try:
         facts = json.loads(content.read(_MANIFEST_BYTES))
         if facts.pop("format") != FORMAT:

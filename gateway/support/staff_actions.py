@@ -79,7 +79,7 @@ def _invitation(organization: Organization, thing: str) -> Invitation:
 
 
 def _open_link(row: Invitation) -> Iterator[str]:
-    yield f"The link for {row.email or 'anyone'} admits nobody from now on."
+    yield f"The link for {row.email or 'anyone'} no longer lets anyone in."
     yield f"Uses left: {row.max_uses - row.use_count} of {row.max_uses}. The people who joined stay members."
 
 
@@ -311,7 +311,7 @@ ORGANIZATION_ACTIONS: dict[str, Action] = {
         "Confirm mail domain",
         _domain,
         _domain_target,
-        _domain_words("People with its addresses are offered to join."),
+        _domain_words("People with its addresses can join."),
         _confirm_domain,
         is_danger=False,
     ),
@@ -319,7 +319,7 @@ ORGANIZATION_ACTIONS: dict[str, Action] = {
         "Release mail domain",
         _domain,
         _domain_target,
-        _domain_words("People with its addresses are not offered to join any more. Members stay."),
+        _domain_words("People with its addresses can no longer join. Members stay."),
         _release_domain,
     ),
     "activate-plan": Action(

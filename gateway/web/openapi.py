@@ -28,7 +28,9 @@ class ErrorBody(serializers.Serializer[Any]):
     message = serializers.CharField(help_text="One human-readable sentence.")
     requestId = serializers.CharField(help_text="The id that support asks for.")
     fields = serializers.DictField(  # type: ignore[assignment]
-        child=serializers.ListField(child=serializers.CharField()), required=False, help_text="Sentences by member."
+        child=serializers.ListField(child=serializers.CharField()),
+        required=False,
+        help_text="One sentence for each field.",
     )
     retryAfter = serializers.IntegerField(required=False, help_text="Seconds, with 429.")
     portalUrl = serializers.CharField(required=False, help_text="With 402: where the plan can be renewed.")
@@ -36,9 +38,9 @@ class ErrorBody(serializers.Serializer[Any]):
 
 _REFUSALS = {
     400: "A field or query parameter is missing, of the wrong type or malformed, or the body is not strict JSON.",
-    401: "No session and no valid management token.",
+    401: "No session, and no valid management token.",
     409: "It already exists, or the first request with this Idempotency-Key is unfinished or its response not kept.",
-    402: "The organization's plan does not cover this now.",
+    402: "The organization's plan does not include this.",
     403: "The role or the token's scope is too low, or the request came from another site.",
     404: "Not found, or it belongs to another organization.",
     413: "The body is too large.",

@@ -20,7 +20,7 @@ class QueryParameter:
 
 
 # For lists of things with names.
-NAME = QueryParameter("name", "Only those of exactly this name, for finding the id of what exists.")
+NAME = QueryParameter("name", "Only items with exactly this name, to find their ids.")
 
 
 @dataclass(frozen=True, slots=True)

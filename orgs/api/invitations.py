@@ -41,9 +41,9 @@ class InvitationOut(serializers.Serializer[Any]):
     createdBy = serializers.UUIDField(allow_null=True)
     createdAt = Timestamp()
     status = serializers.ChoiceField([state.value for state in InvitationState])
-    role = serializers.ChoiceField(GIVEN_ROLES, help_text="Given at joining.")
-    teams = serializers.ListField(child=serializers.UUIDField(), help_text="Given at joining.")
-    vendors = serializers.ListField(child=serializers.CharField(), help_text="Given at joining.")
+    role = serializers.ChoiceField(GIVEN_ROLES, help_text="Given when the person joins.")
+    teams = serializers.ListField(child=serializers.UUIDField(), help_text="Given when the person joins.")
+    vendors = serializers.ListField(child=serializers.CharField(), help_text="Given when the person joins.")
     mailedAt = Timestamp(allow_null=True, help_text="The last message with the link.")
 
 
@@ -59,7 +59,7 @@ class InvitedPeopleIn(serializers.Serializer[Any]):
     """Spec: D167"""
 
     emails = Texts(max_length=settings.INVITATION_ADDRESSES, max_characters=320)
-    role = serializers.ChoiceField(GIVEN_ROLES, required=False, help_text="`admin` needs an owner.")
+    role = serializers.ChoiceField(GIVEN_ROLES, required=False, help_text="Only owners can choose `admin`.")
     teams = Texts(required=False, max_length=MAX_GIVEN, help_text="Ids of teams.")
     vendors = Texts(required=False, max_length=MAX_GIVEN)
     expiresInDays = WholeNumber(required=False, min_value=1, max_value=settings.INVITATION_MAX_DAYS)
@@ -70,7 +70,7 @@ class InvitedLineOut(serializers.Serializer[Any]):
 
     email = serializers.CharField()
     result = serializers.ChoiceField([each.value for each in LineResult])
-    mailed = serializers.BooleanField(help_text="A message with the link is on its way.")
+    mailed = serializers.BooleanField(help_text="A message with the link is being sent.")
     invitation = InvitationOut(allow_null=True)
 
 
@@ -143,7 +143,7 @@ class InvitedPeople(OrgView):
     }
     operations = {
         "POST": Operation(
-            "Invite several people by e-mail",
+            "Invite several people by email",
             body=InvitedPeopleIn,
             answer=InvitedPeopleOut,
             status=201,
@@ -180,7 +180,7 @@ class InvitationMessage(OrgView):
         "POST": Operation(
             "Send an invitation again",
             answer=InvitationOut,
-            refusals={409: "The invitation is for anyone, this service sends no e-mail, or a day's limit is reached."},
+            refusals={409: "The invitation is for anyone, this service sends no email, or a day's limit is reached."},
         )
     }
 

@@ -48,7 +48,7 @@ class MadeTokenOut(serializers.Serializer[Any]):
 class ManagementTokenIn(serializers.Serializer[Any]):
     org_id = Text(help_text="The organization that the token opens.")
     name = Text(trim_whitespace=False)
-    scope = Text(help_text="read: reads only. admin: everything that your role may.")
+    scope = Text(help_text="read: read-only. admin: everything your role allows.")
     expires_in_days = WholeNumber(required=False, min_value=1, max_value=settings.MANAGEMENT_TOKEN_MAX_DAYS)
 
 
@@ -64,7 +64,10 @@ class ManagementTokenList(ApiView):
             answer=MadeTokenOut,
             status=201,
             shows_secret=True,
-            refusals={404: "You are no member of the organization.", 409: "You have as many tokens as you may have."},
+            refusals={
+                404: "You are not a member of the organization.",
+                409: "You have reached the limit of management tokens.",
+            },
         ),
     }
 

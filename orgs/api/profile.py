@@ -19,7 +19,7 @@ class ProfileOut(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     email = serializers.CharField()
-    name = serializers.CharField(help_text="Display name, else full name, else the e-mail's local part.")
+    name = serializers.CharField(help_text="Display name, else full name, else the local part of the email address.")
     firstName = serializers.CharField(source="first_name")
     lastName = serializers.CharField(source="last_name")
     displayName = serializers.CharField(source="display_name")

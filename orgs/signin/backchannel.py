@@ -61,7 +61,7 @@ def _verified(token: str) -> dict[str, Any]:
         or not isinstance(events, dict)
         or not isinstance(events.get(EVENT), dict)
     ):
-        raise InvalidLogoutToken("This is no logout token.")
+        raise InvalidLogoutToken("This isn't a logout token.")
     if not isinstance(claims.get("sub"), str) or not claims["sub"]:
         raise InvalidLogoutToken("The logout token names no person: sub is needed, sid alone is not enough.")
     if clock.now() - datetime.fromtimestamp(claims["iat"], UTC) > MAX_AGE:

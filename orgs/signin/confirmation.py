@@ -173,7 +173,7 @@ def _post(known: Provider, token: str) -> Response:
 
 
 def _record_refusal(identity: Identity) -> None:
-    log.info("the identity provider vouches for a person no more", user_id=str(identity.user_id))
+    log.info("the identity provider no longer confirms a person", user_id=str(identity.user_id))
     Identity.objects.filter(pk=identity.pk, confirmed_at=identity.confirmed_at).update(
         refused_at=clock.now(), refresh_sealed=b"", refresh_key_id=""
     )

@@ -27,18 +27,18 @@ _TIME_CHARACTERS, _ZONE_CHARACTERS = 5, 64
 
 
 class AlertSettingsOut(serializers.Serializer[Any]):
-    kinds = serializers.ListField(child=serializers.ChoiceField(KINDS), help_text="The kinds that are told.")
+    kinds = serializers.ListField(child=serializers.ChoiceField(KINDS), help_text="The kinds of alerts that are sent.")
     byMail = serializers.BooleanField(help_text="To owners and admins, each of whom can unsubscribe.")
     webhookUrl = serializers.CharField(help_text="Empty without a webhook.")
-    previousSecretEndsAt = Timestamp(allow_null=True, help_text="Until then the former secret signs too.")
-    quietFrom = serializers.CharField(help_text="HH:MM. Equal to quietUntil: there are no quiet hours.")
+    previousSecretEndsAt = Timestamp(allow_null=True, help_text="Until then, the previous secret also signs.")
+    quietFrom = serializers.CharField(help_text="HH:MM. If equal to quietUntil, there are no quiet hours.")
     quietUntil = serializers.CharField()
     timeZone = serializers.CharField(help_text="Of the quiet hours, such as Europe/Berlin.")
 
 
 class ChangedAlertSettingsOut(AlertSettingsOut):
     secret = serializers.CharField(
-        allow_null=True, help_text="Signs the webhook, if this request made it: no other answer has it."
+        allow_null=True, help_text="The signing secret, if this request created it. No other response contains it."
     )
 
 
@@ -49,7 +49,7 @@ class AlertSettingsChange(serializers.Serializer[Any]):
         required=False,
         allow_blank=True,
         max_length=URL_CHARACTERS,
-        help_text="Another address gets a new secret. Empty ends the webhook.",
+        help_text="A different address gets a new secret. An empty one removes the webhook.",
     )
     quietFrom = Text(required=False, max_length=_TIME_CHARACTERS)
     quietUntil = Text(required=False, max_length=_TIME_CHARACTERS)
@@ -61,11 +61,11 @@ class AlertOut(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(KINDS)
     cause = serializers.CharField(help_text="The vendor, client id or destination that it is about.")
     label = serializers.CharField(help_text="Its name.")  # type: ignore[assignment]
-    detail = serializers.CharField(help_text="The reason as it was seen last; may be empty.")
+    detail = serializers.CharField(help_text="The most recent reason; may be empty.")
     level = serializers.IntegerField(help_text="Rises as the cause gets more urgent; 1 at first.")
     beganAt = Timestamp(source="began_at")
-    endedAt = Timestamp(source="ended_at", allow_null=True, help_text="null while it goes on.")
-    toldAt = Timestamp(source="told_at", allow_null=True, help_text="null if people were not told.")
+    endedAt = Timestamp(source="ended_at", allow_null=True, help_text="null while it lasts.")
+    toldAt = Timestamp(source="told_at", allow_null=True, help_text="null if no one was notified.")
 
 
 class AlertMessageOut(serializers.Serializer[Any]):
@@ -75,15 +75,17 @@ class AlertMessageOut(serializers.Serializer[Any]):
     moment = serializers.ChoiceField([moment.value for moment in Moment])
     label = serializers.CharField()  # type: ignore[assignment]
     createdAt = Timestamp(source="created_at")
-    mails = serializers.IntegerField(help_text="Addresses that it was mailed to.")
+    mails = serializers.IntegerField(help_text="Addresses it was sent to by email.")
     webhook = serializers.ChoiceField([state.value for state in AlertMessage.Delivery])
     reason = serializers.CharField(help_text="Why the webhook did not accept it; empty otherwise.")
 
 
 class AlertTestOut(serializers.Serializer[Any]):
-    mailedTo = serializers.CharField(source="mailed_to", help_text="Your address; empty if no e-mail was sent.")
-    webhook = serializers.BooleanField(allow_null=True, help_text="Whether it accepted; null without a webhook.")
-    answer = serializers.CharField(help_text="Why the webhook did not accept; empty otherwise.")
+    mailedTo = serializers.CharField(source="mailed_to", help_text="Your address; empty if no email was sent.")
+    webhook = serializers.BooleanField(
+        allow_null=True, help_text="Whether the webhook accepted it; null without a webhook."
+    )
+    answer = serializers.CharField(help_text="Why the webhook did not accept it; empty otherwise.")
 
 
 def settings_body(row: AlertSettings, secret: str = "") -> dict[str, Any]:
@@ -114,7 +116,7 @@ class AlertSettingsView(_SettingsView):
         "PATCH": Gate(Role.ADMIN, token=TokenScope.ADMIN),
     }
     operations = {
-        "GET": Operation("Get what the organization is alerted to, and where", answer=AlertSettingsOut),
+        "GET": Operation("Get alert settings", answer=AlertSettingsOut),
         "PATCH": Operation(
             "Change alert settings", body=AlertSettingsChange, answer=ChangedAlertSettingsOut, shows_secret=True
         ),
@@ -163,7 +165,7 @@ class AlertTest(OrgView):
         "POST": Operation(
             "Send a test alert to yourself and to the webhook",
             answer=AlertTestOut,
-            refusals={409: "There is neither a webhook nor e-mail."},
+            refusals={409: "There is no webhook and no email."},
         )
     }
 
@@ -176,7 +178,7 @@ class AlertList(OrgView):
     """GET /api/orgs/:orgId/alerts"""
 
     gates = {"GET": Gate(Role.ADMIN, token=TokenScope.READ)}
-    operations = {"GET": Operation("List alerts, the newest first", answer=AlertOut, many=True, paged=True)}
+    operations = {"GET": Operation("List alerts, newest first", answer=AlertOut, many=True, paged=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
         return self.answer_page(alerts_of(self.organization))
@@ -186,9 +188,7 @@ class AlertMessageList(OrgView):
     """GET /api/orgs/:orgId/alert-messages"""
 
     gates = {"GET": Gate(Role.ADMIN, token=TokenScope.READ)}
-    operations = {
-        "GET": Operation("List the messages of alerts, the newest first", answer=AlertMessageOut, many=True, paged=True)
-    }
+    operations = {"GET": Operation("List alert messages, newest first", answer=AlertMessageOut, many=True, paged=True)}
 
     def get(self, request: Request, org_id: str) -> Response:
         return self.answer_page(messages_of(self.organization))

@@ -52,7 +52,9 @@ class AlertSettingsForm(forms.Form):
             label=gettext_lazy("Webhook address"),
             required=False,
             max_length=URL_CHARACTERS,
-            help_text=gettext_lazy("Alerts are sent there at once, signed. A new address gets a new secret."),
+            help_text=gettext_lazy(
+                "Alerts are sent there immediately, with a signature. A new address gets a new secret."
+            ),
         )
         fields["quietFrom"] = _time_field(gettext_lazy("From"))
         fields["quietUntil"] = _time_field(gettext_lazy("Until"))

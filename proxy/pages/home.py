@@ -28,6 +28,7 @@ from gateway.web.org_page import OrgPage
 from oauth_ext.selectors import ending_service_clients
 from orgs.roles import Role
 from orgs.selectors import people_who_may, requests_of, tool_counts
+from proxy.control_plane.alerts.listing import alerts_for_home
 from proxy.control_plane.health.selectors import HealthEntry, health_of
 from proxy.control_plane.own_vendors import OwnVendors, own_vendors
 from proxy.control_plane.sample_vendor import connect_sample, sample_vendor
@@ -142,6 +143,7 @@ class HomePage(OrgPage):
         if self.membership.has_role(Role.OWNER):
             waiting.add_plan(self.plan)
         waiting.add_rejections(self.credentials, self.catalog)
+        waiting.add_alerts(alerts_for_home(organization)[:SHOWN_ROWS])
         waiting.add_requests(self.requests_waiting)
         waiting.add_tool_changes(tool_counts(organization), self.health)
         waiting.add_ending(ending_service_clients(organization, soon), soon)

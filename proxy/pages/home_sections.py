@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +16,9 @@ from billing.states import PlanState
 from credentials.rejections import SummaryWithRejection
 from gateway.catalog.catalog import Catalog
 from oauth_ext.models import Client
-from orgs.models import Organization
+from orgs.models import Alert, Organization
+from proxy.control_plane.alerts import words
+from proxy.control_plane.alerts.listing import told_by
 from proxy.control_plane.health.selectors import HealthEntry, worst_first
 from proxy.control_plane.health.states import HealthStatus
 from proxy.control_plane.health.words import in_words
@@ -131,6 +133,12 @@ class WaitingList:
                     "Review %(count)s tool change at %(vendor)s", "Review %(count)s tool changes at %(vendor)s", waiting
                 ) % {"count": waiting, "vendor": entry.display_name}
                 self._add("list-check", text, "proxy_pages:tool-access", None, entry.vendor_slug, fragment="#changes")
+
+    def add_alerts(self, alerts: Iterable[Alert]) -> None:
+        for alert in alerts:
+            told = told_by(alert)
+            url = words.page_of(self._org_id, told.kind, alert.cause)
+            self.rows.append(Waiting("alert-triangle", words.headline(told), url))
 
     def add_ending(self, clients: Sequence[Client], before: datetime) -> None:
         for client in clients:

@@ -145,7 +145,7 @@ def unavailable() -> HttpError:
 
 def overloaded() -> HttpError:
     """503: no memory for another large body at the moment."""
-    return HttpError(503, "overloaded", "Too many large requests are under way. Try again.", {"Retry-After": "2"})
+    return HttpError(503, "overloaded", "Too many large requests are in progress. Try again.", {"Retry-After": "2"})
 
 
 def batch_full() -> HttpError:

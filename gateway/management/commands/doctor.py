@@ -15,7 +15,7 @@ from gateway.doctor.verdict import Status, Verdict
 
 
 class Command(BaseCommand):
-    help = "Say what is wrong with this deployment, one verdict a line. Exit code 1 if one of them is an error."
+    help = "Report what is wrong with this deployment, one verdict per line. Exit code 1 if one of them is an error."
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -14,7 +14,7 @@ from gateway.recovery.restore import RestoreRefused, restore_backup
 
 
 class Command(BaseCommand):
-    help = "Make the installation of FILE in VAR, which is empty or not there."
+    help = "Restore the installation in FILE into VAR, which must be empty or missing."
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("email", metavar="EMAIL", help="the e-mail address, or the id")
+        parser.add_argument("email", metavar="EMAIL", help="the email address, or the id")
         parser.add_argument(
             "--keep-agent-keys",
             action="store_true",

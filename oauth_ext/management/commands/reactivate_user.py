@@ -16,7 +16,7 @@ class Command(BaseCommand):
     help = "The person with EMAIL may sign in again. Sessions, tokens, keys and support access stay ended."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("email", metavar="EMAIL", help="the e-mail address, or the id")
+        parser.add_argument("email", metavar="EMAIL", help="the email address, or the id")
 
     def handle(self, *args: Any, email: str, **options: Any) -> None:
         try:

@@ -9,10 +9,10 @@ from orgs.services.people import find_person, revoke_staff
 
 
 class Command(BaseCommand):
-    help = "The person with EMAIL may not open /admin any more. Memberships, sessions and tokens stay."
+    help = "The person with EMAIL can no longer open /admin. Memberships, sessions and tokens stay."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("email", metavar="EMAIL", help="the e-mail address, or the id")
+        parser.add_argument("email", metavar="EMAIL", help="the email address, or the id")
 
     def handle(self, *args: Any, email: str, **options: Any) -> None:
         try:
@@ -20,4 +20,4 @@ class Command(BaseCommand):
         except DomainError as refusal:
             raise CommandError(refusal.message) from refusal
         had = revoke_staff(person)
-        self.stdout.write(f"{person.email} {'is no support staff any more' if had else 'was no support staff'}.")
+        self.stdout.write(f"{person.email} {'is no longer support staff' if had else 'was not support staff'}.")

@@ -16,12 +16,11 @@ import structlog
 from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 
-from audit.shipping.events import Event
 from audit.shipping.platforms.exchange import Delivered, DestinationRefused
-from audit.shipping.sending import Sender
 from gateway.lib import clock, ids
 from gateway.lib.database_threads import give_connections_back
 from gateway.lib.guarded_client import Response, send
+from gateway.lib.sentences import sentence
 from gateway.mail.sending import pause_after
 from orgs.alert_terms import WEBHOOK_GIVEN_UP_AFTER
 from orgs.models import AlertMessage, AlertSettings
@@ -38,21 +37,31 @@ WAITING, SENT, FAILED = (
     AlertMessage.Delivery.SENT.value,
     AlertMessage.Delivery.FAILED.value,
 )
+FAULTY = sentence("The message couldn’t be prepared.")
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Parcel:
     message: AlertMessage
-    sender: Sender | DestinationRefused
-    event: Event
+    settings: AlertSettings
+    request: Callable[..., Response]
 
     def send(self) -> str | None:
         """None: the receiver has it; otherwise why not, in words without a secret. Blocks; needs no database."""
-        if isinstance(self.sender, DestinationRefused):
-            return self.sender.reason
-        verdict = self.sender.send([self.event]).verdict
-        return None if isinstance(verdict, Delivered) else self.sender.words(verdict.reason)
+        try:
+            return self._send()
+        except Exception as fault:
+            # One message that cannot be sent must not keep those of other organizations.
+            log.error("alerts.not_sent", message=str(self.message.pk), kind=self.message.kind, exc_info=fault)
+            return str(FAULTY)
+
+    def _send(self) -> str | None:
+        sender = sender_of(self.settings, self.request)
+        if isinstance(sender, DestinationRefused):
+            return sender.reason
+        verdict = sender.send([event_of(self.message, self.message.organization.name)]).verdict
+        return None if isinstance(verdict, Delivered) else sender.words(verdict.reason)
 
 
 def deliver_waiting(request: Callable[..., Response] = send) -> int:
@@ -90,13 +99,10 @@ def _claimed(claim: UUID, most: int, request: Callable[..., Response]) -> list[_
         return []
     messages = list(AlertMessage.objects.filter(claim=claim, webhook=WAITING).select_related("organization"))
     rows = {row.pk: row for row in AlertSettings.objects.filter(pk__in={each.organization_id for each in messages})}
-    return [_parcel(each, rows, request) for each in messages]
-
-
-def _parcel(message: AlertMessage, rows: dict[UUID, AlertSettings], request: Callable[..., Response]) -> _Parcel:
-    organization = message.organization
-    row = rows.get(organization.pk) or AlertSettings(organization=organization)
-    return _Parcel(message, sender_of(row, request), event_of(message, organization.name))
+    return [
+        _Parcel(each, rows.get(each.organization_id) or AlertSettings(organization=each.organization), request)
+        for each in messages
+    ]
 
 
 def _write(message: AlertMessage, reason: str | None) -> bool:

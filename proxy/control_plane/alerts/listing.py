@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from gateway.lib import clock
 from orgs.alert_terms import MESSAGES_KEPT_FOR, AlertKind, Moment
 from orgs.models import Alert, AlertMessage, Organization
 from proxy.control_plane.alerts import words
+from proxy.control_plane.alerts.looks import SIGN_IN_NEEDED
 
 
 def alerts_of(organization: Organization) -> QuerySet[Alert]:
@@ -16,6 +17,13 @@ def alerts_of(organization: Organization) -> QuerySet[Alert]:
 
 def open_alerts_of(organization: Organization) -> QuerySet[Alert]:
     return alerts_of(organization).filter(ended_at__isnull=True)
+
+
+def alerts_for_home(organization: Organization) -> QuerySet[Alert]:
+    """Those that go on, of causes that Home reads from nowhere else. Spec: D166"""
+    kinds = Q(kind__in=[AlertKind.ERROR_SPIKE.value, AlertKind.LOG_SHIPPING_FAILING.value])
+    sign_in = Q(kind=AlertKind.CREDENTIAL_REJECTED.value, detail=SIGN_IN_NEEDED)
+    return open_alerts_of(organization).filter(kinds | sign_in)
 
 
 def messages_of(organization: Organization) -> QuerySet[AlertMessage]:

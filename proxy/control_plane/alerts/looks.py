@@ -20,8 +20,9 @@ from audit.shipping_models import DestinationStatus
 from billing.entitlements import state_of_row
 from billing.models import Subscription
 from billing.states import PlanState, SubscriptionStatus
+from credentials.models import Credential, VendorConnection
 from credentials.rejections import summaries_with_rejection
-from credentials.selectors import organizations_by_vendor
+from credentials.selectors import connected_pairs, organizations_by_vendor
 from gateway.catalog import registry
 from gateway.lib.ids import first_log_id_at
 from oauth_ext.models import Client
@@ -40,7 +41,10 @@ REJECTED_WITHIN = timedelta(hours=1)
 # The credentials of so many organizations are looked at in one round, of each: newly rejected, and told of.
 ORGANIZATIONS_A_LOOK = 200
 PLAN = "plan"
-EXPIRED, EXTENDED, DELETED = "expired", "extended", "deleted"  # details of an end
+# Details of an end.
+EXPIRED, EXTENDED, DELETED, DISCONNECTED, PAUSED = "expired", "extended", "deleted", "disconnected", "paused"
+# The detail of credentials that came from a sign-in.
+SIGN_IN_NEEDED = "sign-in needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,22 @@ def down_vendors(this: Round, counting: Sequence[Alert]) -> Found:
         for slug, org_ids in organizations_by_vendor(down).items()
         for org_id in org_ids
     ]
-    return Found(facts, {cause_of(each) for each in counting if _is_undecided(this.health.get(each.cause))})
+    undecided = {cause_of(each) for each in counting if _is_undecided(this.health.get(each.cause))}
+    return Found(facts, undecided, _disconnected(_over(counting, facts)))
+
+
+def _over(counting: Sequence[Alert], facts: Sequence[Fact]) -> list[Cause]:
+    """The causes that have no fact any more."""
+    here = {fact.cause for fact in facts}
+    return [cause for cause in map(cause_of, counting) if cause not in here]
+
+
+def _disconnected(causes: Sequence[Cause]) -> dict[Cause, str]:
+    """Ends of the vendors that the organization has disconnected."""
+    if not causes:
+        return {}
+    pairs = connected_pairs({each.org_id for each in causes}, {each.key for each in causes})
+    return {each: DISCONNECTED for each in causes if (each.org_id, each.key) not in pairs}
 
 
 def _is_undecided(state: VendorHealth | None) -> bool:
@@ -88,7 +107,7 @@ def rejected_credentials(this: Round, counting: Sequence[Alert]) -> Found:
     checked = this.named.get(EventType.CREDENTIAL_CHECKED, ())
     new = sorted({*fresh.distinct(), *checked} - told_of)
     looked_at = {*_some(this, new), *_some(this, sorted(told_of))}
-    facts: list[Fact] = []
+    facts = _sign_ins_needed()
     catalog = registry.load()
     for organization in Organization.objects.filter(pk__in=looked_at):
         facts += [
@@ -101,7 +120,25 @@ def rejected_credentials(this: Round, counting: Sequence[Alert]) -> Found:
             for row in summaries_with_rejection(organization)
             if row.rejected_at
         ]
-    return Found(facts, {cause_of(each) for each in counting if each.organization_id not in looked_at})
+    over = _over([each for each in counting if each.organization_id in looked_at], facts)
+    left = {
+        str(pk) for pk in Credential.objects.filter(pk__in=[each.key for each in over]).values_list("pk", flat=True)
+    }
+    return Found(
+        facts,
+        {cause_of(each) for each in counting if each.organization_id not in looked_at},
+        {each: DELETED for each in over if each.key not in left},
+    )
+
+
+def _sign_ins_needed() -> list[Fact]:
+    """Connections of organizations whose vendor no longer renews them. A person's own is told to the person."""
+    catalog = registry.load()
+    rows = VendorConnection.objects.filter(status=VendorConnection.Status.NEEDS_SIGN_IN, credential__isnull=False)
+    return [
+        Fact(Cause(org_id, AlertKind.CREDENTIAL_REJECTED, str(pk)), catalog.name_of(vendor), SIGN_IN_NEEDED)
+        for org_id, pk, vendor in rows.values_list("organization_id", "credential_id", "vendor")
+    ]
 
 
 def _some(this: Round, org_ids: Sequence[UUID]) -> Sequence[UUID]:
@@ -122,8 +159,7 @@ def expiring_agents(this: Round, counting: Sequence[Alert]) -> Found:
             "organization_id", "client_id", "name", "expires_at"
         )
     ]
-    here = {fact.cause for fact in facts}
-    over = [cause for cause in map(cause_of, counting) if cause not in here]
+    over = _over(counting, facts)
     ends = dict(Client.objects.filter(client_id__in=[each.key for each in over]).values_list("client_id", "expires_at"))
     return Found(facts, ends={each: _expiry_end(this.now, ends.get(each.key)) for each in over})
 
@@ -138,12 +174,16 @@ def changed_tools(this: Round, counting: Sequence[Alert]) -> Found:
     changed = this.named.get(EventType.VENDOR_TOOLS_CHANGED, ())
     org_ids = {*changed, *(each.organization_id for each in counting)}
     rows = KnownTool.objects.filter(organization_id__in=org_ids).exclude(seen_sha256=F("approved_sha256"))
+    waiting = list(rows.values_list("organization_id", "vendor").annotate(Count("id")))
+    # The tools of a disconnected vendor are remembered, and wait for nobody.
+    pairs = connected_pairs({org_id for org_id, _, _ in waiting}, {vendor for _, vendor, _ in waiting})
     catalog = registry.load()
     facts = [
-        Fact(Cause(org_id, AlertKind.TOOLS_CHANGED, vendor), catalog.name_of(vendor), str(waiting))
-        for org_id, vendor, waiting in rows.values_list("organization_id", "vendor").annotate(Count("id"))
+        Fact(Cause(org_id, AlertKind.TOOLS_CHANGED, vendor), catalog.name_of(vendor), str(count))
+        for org_id, vendor, count in waiting
+        if (org_id, vendor) in pairs
     ]
-    return Found(facts)
+    return Found(facts, ends=_disconnected(_over(counting, facts)))
 
 
 def error_spikes(this: Round, counting: Sequence[Alert]) -> Found:
@@ -177,17 +217,20 @@ def _failing_calls(this: Round) -> Iterable[tuple[UUID, str, int, int]]:
 
 def failing_destinations(this: Round, counting: Sequence[Alert]) -> Found:
     rows = LogDestination.objects.filter(enabled=True, status=DestinationStatus.FAILING)
-    return Found(
-        [
-            Fact(
-                Cause(row.org_id, AlertKind.LOG_SHIPPING_FAILING, str(row.pk)),
-                row.label,
-                row.last_error,
-                since=row.failing_since,
-            )
-            for row in rows.only("org_id", "label", "last_error", "failing_since")
-        ]
-    )
+    facts = [
+        Fact(
+            Cause(row.org_id, AlertKind.LOG_SHIPPING_FAILING, str(row.pk)),
+            row.label,
+            row.last_error,
+            since=row.failing_since,
+        )
+        for row in rows.only("org_id", "label", "last_error", "failing_since")
+    ]
+    over = _over(counting, facts)
+    left = LogDestination.objects.filter(pk__in=[each.key for each in over])
+    is_enabled = {str(pk): enabled for pk, enabled in left.values_list("pk", "enabled")}
+    gone = [each for each in over if not is_enabled.get(each.key)]
+    return Found(facts, ends={each: PAUSED if each.key in is_enabled else DELETED for each in gone})
 
 
 def owed_plans(this: Round, counting: Sequence[Alert]) -> Found:

@@ -10,11 +10,17 @@ from django.utils.translation import gettext_lazy
 
 from gateway.mail.kinds import Facts, MailKind, Purpose, register
 from orgs.alert_terms import AlertKind, Moment
+from orgs.models import Organization
 from proxy.control_plane.alerts import words
 
 
-def in_words(stored: Facts) -> Facts:
-    """The words, which are made in the recipient's language when the message is rendered."""
+def in_words(stored: Facts) -> Facts | None:
+    """The words, which are made in the recipient's language when the message is rendered.
+
+    None: the organization was deleted while the message waited.
+    """
+    if not Organization.objects.filter(pk=stored["org_id"]).exists():
+        return None
     if stored["moment"] == Moment.TEST:
         return {"headline": gettext_lazy("This is a test alert"), "detail": "", "page": "", "kind_name": ""}
     kind = AlertKind(stored["kind"])

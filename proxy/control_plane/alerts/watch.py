@@ -23,7 +23,7 @@ from billing.states import PlanState
 from credentials.selectors import vendors_in_use
 from gateway.coordination import backend
 from gateway.lib import clock
-from orgs.alert_terms import AlertKind
+from orgs.alert_terms import OF_LAPSED, AlertKind
 from orgs.models import Alert, AlertSettings, Organization
 from orgs.models.alert import DETAIL_CHARACTERS, LABEL_CHARACTERS
 from orgs.services.alert_settings import quiet_end
@@ -67,7 +67,7 @@ def _round(this: Round, looks: Mapping[AlertKind, Look]) -> int:
     decided: list[Alert] = []
     for kind, look in looks.items():
         found = look(this, counting[kind])
-        decided += _noted(this.now, _of_paying(found, kind), counting[kind], book)
+        decided += _noted(this.now, found, counting[kind], book)
     told = _told(this.now, decided)
     book.save(decided)
     return queue_messages(told, this.now)
@@ -92,20 +92,6 @@ class _Book:
 
 def _state(alert: Alert) -> tuple[object, ...]:
     return tuple(getattr(alert, name) for name in _STATE)
-
-
-def _of_paying(found: Found, kind: AlertKind) -> Found:
-    """An organization without a plan is told of its plan alone; its other alerts wait."""
-    if kind is AlertKind.PLAN_PAST_DUE or settings.BILLING_MODE == "disabled" or not found.facts:
-        return found
-    lapsed = _lapsed({fact.cause.org_id for fact in found.facts})
-    waiting = {fact.cause for fact in found.facts if fact.cause.org_id in lapsed}
-    return Found([each for each in found.facts if each.cause not in waiting], found.undecided | waiting, found.ends)
-
-
-def _lapsed(org_ids: set[UUID]) -> set[UUID]:
-    rows = Subscription.objects.filter(organization_id__in=org_ids)
-    return org_ids - {row.organization_id for row in rows if state_of_row(row) is PlanState.ACTIVE}
 
 
 def _noted(now: datetime, found: Found, counting: Sequence[Alert], book: _Book) -> list[Alert]:
@@ -152,12 +138,24 @@ def _fitting(fact: Fact) -> Fact:
 
 
 def _told(now: datetime, alerts: Sequence[Alert]) -> list[Told]:
-    rows = {row.pk: row for row in AlertSettings.objects.filter(pk__in={each.organization_id for each in alerts})}
+    org_ids = {each.organization_id for each in alerts}
+    rows = {row.pk: row for row in AlertSettings.objects.filter(pk__in=org_ids)}
+    lapsed = _lapsed(org_ids)
     told = []
     for alert in alerts:
+        if alert.organization_id in lapsed and alert.kind not in OF_LAPSED:
+            continue
         row = rows.get(alert.organization_id) or AlertSettings(organization_id=alert.organization_id)
         if alert.kind in row.muted_kinds:
             telling.keep_silent(alert)
         elif quiet_end(row, now) is None and (moment := telling.next_message(alert, now)):
             told.append(Told(alert, moment, row))
     return told
+
+
+def _lapsed(org_ids: set[UUID]) -> set[UUID]:
+    """Organizations without a plan: they are told of their plan alone, and of the rest once they have one."""
+    if settings.BILLING_MODE == "disabled" or not org_ids:
+        return set()
+    rows = Subscription.objects.filter(organization_id__in=org_ids)
+    return org_ids - {row.organization_id for row in rows if state_of_row(row) is PlanState.ACTIVE}

@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from gateway.lib.translated import translated
 from orgs.alert_terms import EXPIRY_DAYS, AlertKind, Moment
-from proxy.control_plane.alerts.looks import DELETED, EXTENDED
+from proxy.control_plane.alerts.looks import DELETED, DISCONNECTED, EXTENDED, PAUSED, SIGN_IN_NEEDED
 from proxy.control_plane.health.words import in_words
 
 NAMES: Mapping[AlertKind, str | Promise] = {
@@ -84,8 +84,10 @@ def headline(told: Told) -> str:
 def _end(told: Told) -> str:
     match told.kind:
         case AlertKind.VENDOR_DOWN:
-            return gettext("%(name)s responds again")
+            return _disconnected_or(told, gettext("%(name)s responds again"))
         case AlertKind.CREDENTIAL_REJECTED:
+            if told.detail == DELETED:
+                return gettext("The rejected credentials of %(name)s were deleted")
             return gettext("%(name)s no longer rejects its credentials")
         case AlertKind.AGENT_EXPIRING:
             if told.detail == EXTENDED:
@@ -94,12 +96,20 @@ def _end(told: Told) -> str:
                 return gettext("The agent %(name)s was deleted")
             return gettext("The agent %(name)s and its key have expired")
         case AlertKind.TOOLS_CHANGED:
-            return gettext("The tool changes at %(name)s have been reviewed")
+            return _disconnected_or(told, gettext("No more tool changes at %(name)s are waiting for review"))
         case AlertKind.ERROR_SPIKE:
-            return gettext("Calls to %(name)s succeed again")
+            return gettext("Calls to %(name)s are no longer failing in large numbers")
         case AlertKind.LOG_SHIPPING_FAILING:
+            if told.detail == DELETED:
+                return gettext("The log destination %(name)s was deleted")
+            if told.detail == PAUSED:
+                return gettext("Log shipping to %(name)s was paused")
             return gettext("Log shipping to %(name)s works again")
     return gettext("The plan is paid")
+
+
+def _disconnected_or(told: Told, text: str) -> str:
+    return gettext("%(name)s was disconnected") if told.detail == DISCONNECTED else text
 
 
 def _expiry(told: Told) -> str:
@@ -120,6 +130,8 @@ def detail(told: Told) -> str:
         case AlertKind.VENDOR_DOWN:
             return translated(in_words(told.detail))
         case AlertKind.CREDENTIAL_REJECTED:
+            if told.detail == SIGN_IN_NEEDED:
+                return gettext("The vendor no longer renews the connection. Sign in there again.")
             return gettext("The credentials of %(holder)s.") % {"holder": told.detail}
         case AlertKind.AGENT_EXPIRING:
             moment = date_format(date.fromisoformat(told.detail), "DATE_FORMAT")

@@ -12,11 +12,12 @@ import time_machine
 from gateway.lib import clock
 from tests.api.alerts.stage import Stage
 from tests.api.audit.conftest import undisturbed_stream
+from tests.api.proxy.conftest import agent, served_by, tenant, vendor
 from tests.factories.cast import Cast
 from tests.fakes import smtp_server
 from tests.receivers.receiver import Receiver
 
-__all__ = ["undisturbed_stream"]
+__all__ = ["agent", "served_by", "tenant", "undisturbed_stream", "vendor"]
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 
 

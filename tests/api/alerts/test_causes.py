@@ -5,20 +5,25 @@ Spec: D166 · docs/decisions/0096
 
 from __future__ import annotations
 
+from collections.abc import Set
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from audit.models import REJECTED
+from audit.models import REJECTED, LogDestination
 from audit.shipping.claims import claim_due
 from audit.shipping.delivery import deliver
 from billing.models import Subscription
+from credentials.models import VendorConnection
 from gateway.lib import clock
 from gateway.lib.guarded_client import Response
+from gateway.mail.sending import send_waiting
 from oauth_ext.models import Client
-from orgs.models import Alert
+from orgs.models import Alert, Organization
 from orgs.services.tool_approval import approve_tools
+from proxy.control_plane.alerts.delivery import deliver_waiting
+from proxy.control_plane.alerts.watch import watch
 from proxy.control_plane.health.states import HealthStatus
 from tests.api.alerts.stage import Stage
 from tests.api.audit.log_rows import log_id
@@ -33,12 +38,12 @@ from tests.factories.tenant import connect, load_vendor
 OWNER, ADMIN, MEMBER = "owner@example.com", "admin@example.com", "member@example.com"
 
 
-def arrived(stage: Stage, *subjects: str, admins: bool = True) -> None:
-    """Each message once, to owner and admin and to nobody else, and each once at the webhook."""
+def arrived(stage: Stage, *subjects: str, admins: bool = True, others: Set[str] = frozenset()) -> None:
+    """Each message once, to owner and admin and to nobody but `others`, and each once at the webhook."""
     of_acme = [f"{each} (Acme)" for each in subjects]
     assert stage.subjects(OWNER) == of_acme
     assert stage.subjects(ADMIN) == (of_acme if admins else [])
-    assert {str(each["To"]) for each in stage.mailbox.messages} <= {OWNER, ADMIN}
+    assert {str(each["To"]) for each in stage.mailbox.messages} <= {OWNER, ADMIN, *others}
     assert [event["text"] for event in stage.events()] == list(subjects)
     assert {event["orgId"] for event in stage.events()} <= {str(stage.cast.org.pk)}
 
@@ -59,6 +64,17 @@ def test_a_vendor_that_does_not_respond(stage: Stage) -> None:
     assert stage.round(60) == 0
 
 
+def test_a_vendor_that_is_disconnected_does_not_respond_again(stage: Stage) -> None:
+    credential = connected_vendor(stage.cast.org, "acme")
+    connected_vendor(stage.cast.other_org, "acme")
+    stage.health("acme", HealthStatus.DOWN)
+    stage.round()
+    credential.delete()
+    stage.round()
+    stage.round(5)
+    arrived(stage, "Acme doesn’t respond", "Acme was disconnected", others={"other_owner@example.com"})
+
+
 def test_a_vendor_of_another_organization_is_none_of_ours(stage: Stage) -> None:
     connected_vendor(stage.cast.other_org, "acme")
     stage.health("acme", HealthStatus.DOWN)
@@ -67,10 +83,10 @@ def test_a_vendor_of_another_organization_is_none_of_ours(stage: Stage) -> None:
     assert [str(each["To"]) for each in stage.mailbox.messages] == ["other_owner@example.com"]
 
 
-@pytest.mark.parametrize("end", ["a call succeeds", "the credentials are replaced"])
+@pytest.mark.parametrize("end", ["a call succeeds", "the credentials are replaced", "they are deleted"])
 def test_a_vendor_that_rejects_credentials(stage: Stage, end: str) -> None:
     load_vendor("http://127.0.0.1:9/mcp", slug="acme")
-    connect(stage.cast.org, stage.cast.user("owner"), "acme")
+    credential = connect(stage.cast.org, stage.cast.user("owner"), "acme")
     stage.traveller.shift(60)
     call(stage, "acme", status="error", error_code=REJECTED)
     assert [stage.round(), stage.round(1)] == [1, 0]
@@ -78,11 +94,48 @@ def test_a_vendor_that_rejects_credentials(stage: Stage, end: str) -> None:
     stage.traveller.shift(1)
     if end == "a call succeeds":
         call(stage, "acme")
+    elif end == "they are deleted":
+        credential.delete()
     else:
         connect(stage.cast.org, stage.cast.user("owner"), "acme", apiKey="another-key")
     stage.round()
     stage.round(5)
+    deleted = "The rejected credentials of Acme were deleted"
+    told = deleted if end == "they are deleted" else "Acme no longer rejects its credentials"
+    arrived(stage, "Acme rejects its credentials", told)
+
+
+def test_a_connection_that_needs_a_new_sign_in(stage: Stage) -> None:
+    credential = connected_vendor(stage.cast.org, "acme")
+    membership = stage.cast.org.memberships.get(user=stage.cast.user("member"))
+    needed = VendorConnection.Status.NEEDS_SIGN_IN
+    own = vendor_connection(stage.cast.org, "acme", membership=membership, status=needed)
+    of_all = vendor_connection(stage.cast.org, "acme", id=credential.pk, credential=credential)
+    assert stage.round() == 0
+    VendorConnection.objects.filter(pk=of_all.pk).update(status=needed)
+    assert [stage.round(), stage.round(1)] == [1, 0]
+    arrived(stage, "Acme rejects its credentials")
+    assert "Sign in there again." in stage.mailbox.text_of(0)
+    VendorConnection.objects.filter(pk=of_all.pk).update(status=VendorConnection.Status.CONNECTED)
+    stage.round()
+    stage.round(5)
     arrived(stage, "Acme rejects its credentials", "Acme no longer rejects its credentials")
+    assert VendorConnection.objects.get(pk=own.pk).status == needed
+
+
+def vendor_connection(organization: Organization, vendor: str, **columns: Any) -> VendorConnection:
+    return VendorConnection.objects.create(
+        organization=organization,
+        vendor=vendor,
+        issuer="https://login.example.com",
+        resource="https://acme.example.com/mcp",
+        token_endpoint="https://login.example.com/token",
+        client_id="gateway",
+        auth_method="none",
+        data_key_version=1,
+        sealed=b"",
+        **columns,
+    )
 
 
 def call(stage: Stage, vendor: str, **changes: Any) -> None:
@@ -127,8 +180,9 @@ def test_an_agent_that_expires_no_more(stage: Stage, change: str, end: str) -> N
     arrived(stage, "The agent Robot and its key expire within 3 days", f"The agent Robot was {end}")
 
 
-def test_a_vendor_that_changes_its_tools(stage: Stage) -> None:
-    load_vendor("http://127.0.0.1:9/mcp", slug="acme")
+@pytest.mark.parametrize("end", ["they are approved", "the vendor is disconnected"])
+def test_a_vendor_that_changes_its_tools(stage: Stage, end: str) -> None:
+    credential = connected_vendor(stage.cast.org, "acme")
     look(stage.cast.org, "list", "get")
     look(stage.cast.other_org, "list", "get")
     assert stage.round() == 0
@@ -136,9 +190,14 @@ def test_a_vendor_that_changes_its_tools(stage: Stage) -> None:
     assert [stage.round(), stage.round(1)] == [1, 0]
     arrived(stage, "Acme has changed its tools")
     assert "2 changes wait for a review." in stage.mailbox.text_of(0)
-    approve_tools(organization=stage.cast.org, vendor="acme")
+    if end == "they are approved":
+        approve_tools(organization=stage.cast.org, vendor="acme")
+        told = "No more tool changes at Acme are waiting for review"
+    else:
+        credential.delete()
+        told = "Acme was disconnected"
     stage.round(1)
-    arrived(stage, "Acme has changed its tools", "The tool changes at Acme have been reviewed")
+    arrived(stage, "Acme has changed its tools", told)
 
 
 def test_many_calls_that_fail(stage: Stage) -> None:
@@ -155,7 +214,7 @@ def test_many_calls_that_fail(stage: Stage) -> None:
     arrived(stage, "Many calls to Acme fail")
     assert stage.events()[0]["detail"] == "20 of 30 calls failed within 10 minutes."
     stage.round(11)
-    arrived(stage, "Many calls to Acme fail", "Calls to Acme succeed again")
+    arrived(stage, "Many calls to Acme fail", "Calls to Acme are no longer failing in large numbers")
 
 
 def test_calls_to_a_vendor_that_is_down_are_told_with_it(stage: Stage) -> None:
@@ -179,6 +238,23 @@ def test_a_log_destination_that_fails(stage: Stage) -> None:
     ship(stage, made.pk, answers[1])
     stage.round()
     arrived(stage, "Log shipping to SIEM fails", "Log shipping to SIEM works again")
+
+
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [("pause", "Log shipping to SIEM was paused"), ("delete", "The log destination SIEM was deleted")],
+)
+def test_a_log_destination_that_is_not_used_anymore(stage: Stage, change: str, end: str) -> None:
+    made = webhook_of(stage.cast.user("owner"), stage.cast.org)
+    ship(stage, made.pk, Response(401, {}, b"who are you"))
+    stage.round()
+    rows = LogDestination.objects.filter(pk=made.pk)
+    if change == "pause":
+        rows.update(enabled=False)
+    else:
+        rows.delete()
+    stage.round(1)
+    arrived(stage, "Log shipping to SIEM fails", end)
 
 
 def ship(stage: Stage, destination_id: Any, answer: Response) -> None:
@@ -213,9 +289,40 @@ def test_a_plan_that_ends_unpaid(stage: Stage, settings: Any) -> None:
     stage.health("acme", HealthStatus.DOWN)
     assert stage.round() == 0
     arrived(stage, "The last payment for the plan failed", "The plan has ended", admins=False)
+    assert stage.round(60) == 0
     Subscription.objects.filter(organization=stage.cast.org).update(status="active", past_due_since=None)
     stage.round()
     assert {event["text"] for event in stage.events()[2:]} == {"Acme doesn’t respond", "The plan is paid"}
+
+
+def test_an_end_waits_until_there_is_a_plan_again(stage: Stage, settings: Any) -> None:
+    settings.BILLING_MODE = "stripe"
+    Subscription.objects.create(organization=stage.cast.org, status="active")
+    connected_vendor(stage.cast.org, "acme")
+    stage.health("acme", HealthStatus.DOWN)
+    assert stage.round() == 1
+    own = Subscription.objects.filter(organization=stage.cast.org)
+    own.update(status="canceled")
+    stage.health("acme", HealthStatus.HEALTHY)
+    stage.round()
+    assert stage.round(6) == 0
+    arrived(stage, "Acme doesn’t respond")
+    own.update(status="active")
+    assert stage.round(1) == 1
+    arrived(stage, "Acme doesn’t respond", "Acme responds again")
+
+
+def test_mail_that_waits_is_not_sent_once_its_organization_is_deleted(stage: Stage) -> None:
+    connected_vendor(stage.cast.org, "acme")
+    connected_vendor(stage.cast.other_org, "acme")
+    stage.health("acme", HealthStatus.DOWN)
+    stage.keep_states()
+    assert watch() == 2
+    stage.cast.org.delete()
+    deliver_waiting()
+    send_waiting()
+    assert [str(each["To"]) for each in stage.mailbox.messages] == ["other_owner@example.com"]
+    assert not stage.receiver.requests
 
 
 def test_an_organization_that_is_deleted_is_told_nothing(stage: Stage) -> None:

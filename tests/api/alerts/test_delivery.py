@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from credentials.management.commands.rotate_master_key import OTHERS
 from gateway.lib import clock
 from gateway.lib.errors import Conflict, Forbidden
+from gateway.lib.guarded_client import OutboundTimeout, Response
 from gateway.mail.models import MailState, OutgoingMail
 from gateway.mail.opt_outs import subscription_of
 from gateway.mail.sending import send_waiting
@@ -19,6 +21,7 @@ from orgs.services.alert_secret_sealing import SECRETS, secrets_of
 from orgs.services.alert_settings import Changes, change_settings, rotate_secret
 from proxy.control_plane.alerts.delivery import deliver_waiting
 from proxy.control_plane.alerts.trial import send_test
+from proxy.control_plane.alerts.watch import watch
 from proxy.control_plane.health.states import HealthStatus
 from tests.api.alerts.stage import Stage
 from tests.factories.cast import Cast
@@ -109,6 +112,64 @@ def test_one_receiver_that_is_away_holds_up_no_other_organization(down: Stage) -
         down.round()
         assert [event["payload"]["events"][0]["data"]["organization"] for event in other.events] == ["Globex"]
     assert [row.webhook for row in down.messages()] == ["waiting"]
+
+
+def test_one_receiver_that_takes_its_time_holds_up_no_other_organization(down: Stage) -> None:
+    connected_vendor(down.cast.other_org, "acme")
+    down.change(webhook_url="https://slow.example.com/hook")
+    quick = change_settings(
+        actor=down.cast.user("other_owner"),
+        organization=down.cast.other_org,
+        changes=Changes(webhook_url="https://quick.example.com/hook"),
+    )
+    assert quick.secret
+    down.keep_states()
+    assert watch() == 2
+    is_quick_done = threading.Event()
+
+    def request(method: str, url: str, **options: Any) -> Response:
+        if "slow" in url:
+            # It answers only after the other one has.
+            assert is_quick_done.wait(60)
+        else:
+            is_quick_done.set()
+        return Response(204, {}, b"")
+
+    assert deliver_waiting(request) == 2
+    assert set(AlertMessage.objects.values_list("webhook", flat=True)) == {"sent"}
+
+
+def test_a_receiver_that_does_not_answer_in_time_gets_it_later(down: Stage) -> None:
+    down.keep_states()
+    watch()
+
+    def request(method: str, url: str, **options: Any) -> Response:
+        raise OutboundTimeout
+
+    assert deliver_waiting(request) == 0
+    (row,) = down.messages()
+    assert (row.webhook, row.attempts) == ("waiting", 1)
+    assert row.reason
+    assert row.next_attempt_at > clock.now()
+    down.round(1)
+    assert [row.webhook for row in down.messages()] == ["sent"]
+    assert len(down.events()) == 1
+
+
+def test_a_message_that_cannot_be_written_keeps_no_other(down: Stage) -> None:
+    connected_vendor(down.cast.other_org, "acme")
+    down.keep_states()
+    change_settings(
+        actor=down.cast.user("other_owner"),
+        organization=down.cast.other_org,
+        changes=Changes(webhook_url="https://quick.example.com/hook"),
+    )
+    watch()
+    AlertMessage.objects.filter(organization=down.cast.org).update(kind="sunrise")
+    assert deliver_waiting(lambda *_, **__: Response(204, {}, b"")) == 1
+    (row,) = down.messages()
+    assert (row.webhook, row.attempts, row.reason) == ("waiting", 1, "The message couldn’t be prepared.")
+    assert AlertMessage.objects.get(organization=down.cast.other_org).webhook == "sent"
 
 
 def test_both_secrets_sign_for_a_day_after_a_rotation(down: Stage) -> None:

@@ -375,3 +375,13 @@ def test_the_total_of_changes_becomes_an_estimate_too(api: Api) -> None:
     assert found["totalIsEstimate"] is True
     assert found["total"] >= 6
     assert AdminAuditEntry.objects.filter(org_id=api.cast.org.id).count() == 10
+
+
+def test_a_member_filters_their_own_calls(api: Api) -> None:
+    mine = str(api.cast.user("member").id)
+    for user_id, tool in ((mine, "acme_list"), (mine, "acme_get"), ("user-1", "acme_get")):
+        add_call(api.cast.org.id, user_id=user_id, tool=tool)
+    for query in ("tool=acme_get", "tool=acme_get&user_id=user-1", "tool=acme_list&tool=acme_get"):
+        found = ask(api, "/audit/mine", query, who="member")
+        assert [(entry["userId"], entry["tool"]) for entry in found["entries"]] == [(mine, "acme_get")]
+    assert ask(api, "/audit/mine", "vendor=other", who="member")["total"] == 0

@@ -105,7 +105,7 @@ def test_an_interrupted_run_is_readable_and_the_next_one_finishes(rotating: Sett
 
 def test_progress_is_printed_by_batch(rotating: Setting) -> None:
     printed = run(batch_size=3).splitlines()
-    assert printed[:9] == [
+    assert printed[:10] == [
         "3 data keys re-wrapped",
         "6 data keys re-wrapped",
         "7 data keys re-wrapped",
@@ -114,6 +114,7 @@ def test_progress_is_printed_by_batch(rotating: Setting) -> None:
         "0 refresh tokens of the identity provider sealed again",
         "0 log shipping configurations sealed again",
         "0 secrets of alert webhooks sealed again",
+        "0 revocations at vendors sealed again",
         "done: 7 re-wrapped, 0 failed",
     ]
 

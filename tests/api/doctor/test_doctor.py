@@ -408,6 +408,7 @@ def test_every_table_with_a_sealed_column_is_asked() -> None:
     assert {label for label, _ in key_fields()} == {
         "audit.LogDestination",
         "credentials.OrganizationDataKey",
+        "credentials.VendorRevocation",
         "oauth_ext.SigningKey",
         "orgs.AlertSettings",
         "orgs.Identity",
@@ -599,4 +600,4 @@ def test_messages_that_wait_are_named(cast: Cast) -> None:
     )
     found = work_checks.messages()
     assert [each.status for each in found] == [Status.WARNING, Status.WARNING]
-    assert [each.message.split(" ", 2)[:2] for each in found] == [["1", "e-mails"], ["1", "alerts"]]
+    assert [each.message.split(" ", 2)[:2] for each in found] == [["1", "emails"], ["1", "alerts"]]

@@ -32,10 +32,10 @@ def test_a_person_becomes_staff_and_is_none_again(cast: Cast) -> None:
     assert run("make_staff", "stranger@example.com") == "stranger@example.com is support staff.\n"
     assert browser.get("/admin/").status_code == 200
     assert browser.get("/admin/orgs/user/").status_code == 200
-    assert run("revoke_staff", "stranger@example.com") == "stranger@example.com is no support staff any more.\n"
+    assert run("revoke_staff", "stranger@example.com") == "stranger@example.com is no longer support staff.\n"
     assert browser.get("/admin/", follow=True).status_code == 403
     assert browser.get("/profile").status_code == 200, "still a person like others"
-    assert run("revoke_staff", "stranger@example.com") == "stranger@example.com was no support staff.\n"
+    assert run("revoke_staff", "stranger@example.com") == "stranger@example.com was not support staff.\n"
 
 
 @pytest.mark.parametrize(

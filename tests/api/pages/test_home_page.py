@@ -19,8 +19,10 @@ from credentials.vendor_check import Verdict
 from gateway.coordination import backend
 from gateway.lib import clock
 from oauth_ext.models import Client
-from orgs.models import KnownTool, Membership, ServerAccess, Team, TeamMembership, User
+from orgs.alert_terms import AlertKind
+from orgs.models import Alert, KnownTool, Membership, Organization, ServerAccess, Team, TeamMembership, User
 from orgs.services.access_requests import create_request
+from proxy.control_plane.alerts.looks import SIGN_IN_NEEDED
 from proxy.control_plane.health.states import HealthStatus
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, notices, text
@@ -118,6 +120,31 @@ def test_what_waits_leads_to_where_it_is_settled(connected: Site) -> None:
         connected.path("oauth_pages:service-client", soon.client_id),
     ):
         assert f'<a href="{path}">' in page
+
+
+def test_an_admin_sees_the_alerts_that_no_other_section_shows(connected: Site) -> None:
+    ours, theirs = connected.cast.org, connected.cast.other_org
+    alert(ours, AlertKind.ERROR_SPIKE, "fake", "Fake")
+    alert(ours, AlertKind.LOG_SHIPPING_FAILING, str(uuid.uuid4()), "SIEM", detail="refused")
+    alert(ours, AlertKind.CREDENTIAL_REJECTED, str(uuid.uuid4()), "Notion", detail=SIGN_IN_NEEDED)
+    alert(ours, AlertKind.CREDENTIAL_REJECTED, str(uuid.uuid4()), "Shown elsewhere")
+    alert(ours, AlertKind.VENDOR_DOWN, "acme", "Shown elsewhere")
+    alert(ours, AlertKind.ERROR_SPIKE, "acme", "Over", ended_at=clock.now())
+    alert(theirs, AlertKind.ERROR_SPIKE, "fake", "Theirs")
+    response = home(connected, "admin")
+    assert sorted(waiting(response)) == [
+        "Log shipping to SIEM fails",
+        "Many calls to Fake fail",
+        "Notion rejects its credentials",
+    ]
+    assert f"/orgs/{ours.id}/vendors/fake/activity" in text(response)
+    assert "Many calls to Fake fail" not in text(home(connected, "member"))
+
+
+def alert(organization: Organization, kind: AlertKind, cause: str, label: str, **columns: Any) -> None:
+    Alert.objects.create(
+        organization=organization, kind=kind.value, cause=cause, label=label, began_at=clock.now(), **columns
+    )
 
 
 def test_changes_are_sentences_with_links(connected: Site) -> None:

@@ -11,8 +11,13 @@ from django.test import override_settings
 from bench.page_figures import BYTES_GOAL, QUERY_GOAL, Visit, visits
 from bench.page_seed import SMALL, Seeded, Size, seed
 from bench.page_walk import page_paths
+from tests.factories.statements import statements
 
 ROLES = ("owner", "admin", "member")
+# The pages that show alerts or what became of e-mails, and their tables.
+OF_ALERTS = {"orgs/<uuid:org_id>", "orgs/<uuid:org_id>/settings/alerts"}
+OF_MAIL = {"orgs/<uuid:org_id>/invitations"}
+ALERTS, MAIL = ("orgs_alert",), ("mail_outgoingmail",)
 # Less of everything than SMALL has, and still some of each.
 TINY = Size(members=3, vendors=3, tools=2, agents=2, calls=12)
 # Pages that lead elsewhere: the start and the sign-in of a person who is signed in, steps of a
@@ -72,3 +77,22 @@ def test_the_owner_sees_every_page(seeded: Seeded) -> None:
     paths = page_paths(seeded.things)
     seen = {visit.route for visit in visits(seeded.cast.client("owner"), paths, times=0)}
     assert paths.keys() - seen == NOT_SHOWN
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_other_page_asks_for_alerts_or_mail(seeded: Seeded, role: str) -> None:
+    """All others cost what they would without them; Home asks once, for admins. Spec: D166, D167"""
+    browser = seeded.cast.client(role)
+    asked: dict[str, str] = {}
+    for route, path in page_paths(seeded.things).items():
+        with statements() as seen:
+            browser.get(path)
+        asked[route] = " ".join(seen)
+    assert sum(bool(sql) for sql in asked.values()) > 10
+    assert routes_with(asked, *ALERTS) <= OF_ALERTS
+    assert routes_with(asked, *MAIL) <= OF_MAIL
+    assert role == "member" or routes_with(asked, *ALERTS, *MAIL) == OF_ALERTS | OF_MAIL
+
+
+def routes_with(asked: dict[str, str], *tables: str) -> set[str]:
+    return {route for route, sql in asked.items() if any(table in sql for table in tables)}

@@ -201,5 +201,5 @@ def test_the_command_prints_each_step_and_who_can_help(cast: Cast, tenant: Tenan
     out = StringIO()
     call_command("explain_access", str(cast.user("owner").id), TOOL, "--org", str(cast.org.id), stdout=out)
     assert "DENY" not in out.getvalue()
-    with pytest.raises(CommandError, match="no organization's id"):
+    with pytest.raises(CommandError, match="isn't the id of an organization"):
         call_command("explain_access", str(cast.user("owner").id), TOOL, "--org", "acme")

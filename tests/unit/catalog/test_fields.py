@@ -71,12 +71,12 @@ def test_only_text_is_taken(value: object) -> None:
 )
 def test_control_characters_are_refused_and_not_repeated(value: str) -> None:
     found = errors({**GOOD, "apiKey": value})
-    assert found == {"apiKey": ["May not contain line breaks or other control characters."]}
+    assert found == {"apiKey": ["Must not contain line breaks or other control characters."]}
 
 
 def test_a_value_may_have_eight_kibibytes() -> None:
     assert check_fields(VENDOR, {**GOOD, "apiKey": "k" * 8192})["apiKey"] == "k" * 8192
-    too_long = {"apiKey": ["May be at most 8192 bytes long."]}
+    too_long = {"apiKey": ["Must be at most 8192 bytes long."]}
     assert errors({**GOOD, "apiKey": "k" * 8193}) == too_long
     assert errors({**GOOD, "apiKey": "é" * 4097}) == too_long
 

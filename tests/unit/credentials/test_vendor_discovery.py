@@ -207,5 +207,5 @@ def test_an_answer_that_says_neither_yes_nor_no_is_a_doubt(status: int, body: An
 
 def test_a_server_without_registration_needs_an_operator() -> None:
     server = answers.authorization_server(answer(200, {**SERVER, "registration_endpoint": ""}), ISSUER)
-    with pytest.raises(VendorOAuthFault, match="registered by hand"):
+    with pytest.raises(VendorOAuthFault, match="registered manually"):
         register(server, redirect_uri="https://gateway.example/cb", client_uri="https://gateway.example", ask=Web({}))
