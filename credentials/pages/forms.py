@@ -29,7 +29,8 @@ def _form_field(field: CredentialField) -> forms.Field:
     attributes = {"placeholder": field.placeholder, "autocomplete": "off", "spellcheck": "false"}
     if field.options:
         choices = [(option, option) for option in field.options]
-        blank = [] if field.default or field.required else [("", gettext("Default"))]
+        # Without a default the person decides: a first option would look like a decision.
+        blank = [] if field.default else [("", gettext("Choose one") if field.required else gettext("Default"))]
         return forms.ChoiceField(choices=[*blank, *choices], initial=field.default, **common)
     if field.secret:
         # Secrets are never filled in again, not even after an error.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from django.conf import settings
 from django.urls import reverse
@@ -13,7 +14,7 @@ from django.utils.translation import gettext, gettext_lazy
 from credentials.resolve import resolve
 from credentials.selectors import refs_by_vendor
 from gateway.catalog import registry
-from gateway.catalog.vendor import Vendor
+from gateway.catalog.vendor import CredentialField, Vendor
 from gateway.lib.sentences import sentence
 from oauth_ext import scopes
 from orgs import access_rules
@@ -29,6 +30,14 @@ class State(StrEnum):
     NO_ACCESS = sentence("No access")
 
 
+class ShownField(NamedTuple):
+    """A field of a vendor's credentials in a form: a secret is never filled in again."""
+
+    field: CredentialField
+    value: str
+    errors: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class VendorState:
     vendor: Vendor
@@ -41,6 +50,13 @@ class VendorState:
     asked: AccessRequest | None = None
     typed: dict[str, str] = field(default_factory=dict)
     errors: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def shown_fields(self) -> list[ShownField]:
+        return [
+            ShownField(each, self.typed.get(each.name, each.default), self.errors.get(each.name, []))
+            for each in self.vendor.fields
+        ]
 
     @property
     def works(self) -> bool:
