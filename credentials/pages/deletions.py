@@ -118,7 +118,7 @@ class DeleteCredentialPage(OrgFormPage[TypedNameForm]):
     def context(self) -> dict[str, Any]:
         return {
             "row": self.row,
-            "vendor": self.vendor_name,
+            "vendor_name": self.vendor_name,
             "calls": self.calls,
             "is_in_use": self.is_in_use,
             "back": self.row.page,

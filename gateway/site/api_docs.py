@@ -50,10 +50,10 @@ def schema(request: HttpRequest) -> HttpResponse:
 def page(request: HttpRequest) -> HttpResponse:
     """GET /docs/api: all operations, grouped by tag."""
     found = list(_operations(document()))
-    groups = [
+    tagged = [
         (tag, label, [operation for operation in found if operation["tag"] == tag]) for tag, label in _GROUPS.items()
     ]
-    context = {"page_title": gettext("Management API"), "groups": groups, "info": document()["info"]}
+    context = {"page_title": gettext("Management API"), "tagged": tagged, "info": document()["info"]}
     return in_frame(request, "site/api.html", context)
 
 

@@ -87,6 +87,7 @@ class ToolAccessPage(ToolEditorPage):
         agents = service_client_names(self.organization) if self.role is Role.MEMBER else []
         return {
             "role": self.role.value,
+            "changes_of": f"{vendor.slug}:{self.role.value}",
             "roles": [each.value for each in Role],
             "agents": agents[:NAMED_AGENTS],
             "more_agents": max(len(agents) - NAMED_AGENTS, 0),
@@ -152,7 +153,12 @@ class ClientToolsPage(ToolEditorPage):
         )
 
     def own_context(self, vendor: Vendor) -> dict[str, Any]:
-        return {"client": self.client, "by_role": self._by_role, "is_read_only": self.client.is_read_only}
+        return {
+            "client": self.client,
+            "changes_of": self.client.id,
+            "by_role": self._by_role,
+            "is_read_only": self.client.is_read_only,
+        }
 
     @cached_property
     def _by_role(self) -> ToolAllowlist | None:
