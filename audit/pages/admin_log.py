@@ -7,12 +7,14 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy, ngettext_lazy
 
+from audit.change_sentences import in_words
 from audit.csv_columns import ADMIN_CSV
 from audit.event_types import EventType
 from audit.filters import ADMIN_FILTERS
 from audit.models import AdminAuditEntry
 from audit.pages.facts import facts_of
 from audit.pages.log_page import LogPage
+from gateway.catalog import registry
 
 
 def _noun_of(event_type: EventType) -> str:
@@ -44,6 +46,10 @@ class AdminLogPage(LogPage):
     more_rows = gettext_lazy("more than %(count)s changes")
     no_rows = gettext_lazy("No changes match these filters")
     log, parsers, columns = AdminAuditEntry, ADMIN_FILTERS, ADMIN_CSV
+
+    def row(self, entry: AdminAuditEntry) -> dict[str, Any]:
+        (change,) = in_words([entry], registry.load())
+        return {"parts": change.parts}
 
     def details(self, entry: AdminAuditEntry) -> dict[str, Any]:
         return {

@@ -47,7 +47,7 @@ def _team_field(teams: list[tuple[str, str]]) -> forms.ChoiceField:
     return forms.ChoiceField(
         label=gettext("Team"),
         required=False,
-        choices=[("", gettext("No teams yet")), *teams],
+        choices=[("", gettext("No team")), *teams],
         help_text=gettext("This team’s calls use the key instead of the organization’s credentials."),
     )
 

@@ -33,7 +33,7 @@ from orgs.models import MailDomain, Organization
 from orgs.selectors import members, pending_invitations
 from proxy.control_plane.health.selectors import HealthEntry, health_of
 from proxy.control_plane.health.states import HealthStatus
-from proxy.pages.changes import in_words
+from audit.change_sentences import in_words
 
 # Rows of each list; the lists say how many there are.
 SHOWN = 25

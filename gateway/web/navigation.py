@@ -23,6 +23,8 @@ class NavItem:
     role: Role = Role.MEMBER
     # Admins have another page for it.
     is_for_members_only: bool = False
+    # Pages that have no item of their own for those who see this one.
+    covers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,9 @@ SECTIONS: tuple[Section, ...] = (
         "activity",
         (
             NavItem(gettext_lazy("My calls"), "audit_pages:own-calls", is_for_members_only=True),
-            NavItem(gettext_lazy("Calls"), "audit_pages:request-log", Role.ADMIN),
+            NavItem(
+                gettext_lazy("Calls"), "audit_pages:request-log", Role.ADMIN, covers=("audit_pages:own-calls",)
+            ),
             NavItem(gettext_lazy("Usage"), "audit_pages:usage", Role.ADMIN),
             NavItem(gettext_lazy("Changes"), "audit_pages:admin-log", Role.ADMIN),
             NavItem(gettext_lazy("Log shipping"), "audit_pages:log-shipping", Role.ADMIN),
@@ -152,7 +156,7 @@ def links(
         {
             "label": item.label,
             "url": reverse(item.route, args=ids),
-            "active": item.route == current_route,
+            "active": current_route in (item.route, *item.covers),
             "count": (counts or {}).get(item.route, 0),
         }
         for item in items

@@ -32,7 +32,7 @@ from proxy.control_plane.alerts.listing import alerts_for_home
 from proxy.control_plane.health.selectors import HealthEntry, health_of
 from proxy.control_plane.own_vendors import OwnVendors, own_vendors
 from proxy.control_plane.sample_vendor import connect_sample, sample_vendor
-from proxy.pages.changes import in_words
+from audit.change_sentences import in_words
 from proxy.pages.first_steps import FirstSteps, admin_steps, are_hidden, hide, member_steps
 from proxy.pages.home_sections import SHOWN_ROWS, WaitingList, bars, troubles
 from proxy.pages.setup import remembered

@@ -500,3 +500,17 @@ def test_details_need_a_plan_like_the_log(logged: Site, page: str) -> None:
 def test_people_of_another_organization_are_not_suggested(logged: Site) -> None:
     for page in (REQUESTS, CHANGES):
         assert ask(logged, page).context["people"] == ["Left out", "Ours"]
+
+
+def test_a_change_is_a_sentence_whose_names_are_links(site: Site) -> None:
+    """Names of another organization's log are not there, and an actor that is no person is a plain name."""
+    org, agent, owner = site.cast.org.id, str(uuid.uuid4()), str(site.cast.user("owner").id)
+    change = {"event_type": "agent_key.created", "target_id": agent, "target_label": "Triage bot"}
+    add_change(org, actor_id=owner, actor_label="Olga", **change)
+    add_change(org, actor_id="system", actor_label="System", **change)
+    add_change(site.cast.other_org.id, actor_id=owner, actor_label="Olga", **{**change, "target_label": "Foreign bot"})
+    page = ask(site, CHANGES).content.decode()
+    assert page.count(f'created a key for <a href="/orgs/{org}/agents/{agent}">Triage bot</a>') == 2
+    assert f'<a href="/orgs/{org}/people/{owner}">Olga</a>' in page
+    assert re.search(r"<td[^>]*>System</td>", page)
+    assert "Foreign bot" not in page

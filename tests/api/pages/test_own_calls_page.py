@@ -137,3 +137,9 @@ def test_long_lists_are_suggestions_that_weigh_little(site: Site, django_assert_
         assert (f'list="{name}"' in page, suggested.count("<option")) == (True, count), name
         weight += len(suggested)
     assert weight < 20 * 1024
+
+
+@pytest.mark.parametrize(("who", "marked"), [("member", "My calls"), ("admin", "Calls")])
+def test_the_navigation_marks_the_page(logged: Site, who: str, marked: str) -> None:
+    sections = ask(logged, who=who).context["nav"]
+    assert [item["label"] for section in sections for item in section["items"] if item["active"]] == [marked]
