@@ -44,6 +44,7 @@ class ConnectionRow(msgspec.Struct, frozen=True, array_like=True):
     refresh_at: datetime | None
     expires_at: datetime | None
     status: str
+    resource: str
 
 
 class OrganizationRow(msgspec.Struct, frozen=True, array_like=True):
@@ -60,7 +61,7 @@ def _by_organization(sql: Dialect) -> str:
     credential = sql.array(*(f"c.{name}" for name in columns), sql.hexadecimal("c.sealed"), "c.revision")
     key = sql.array("k.version", "k.key_id", sql.hexadecimal("k.wrapped_key"))
     allowlist = sql.array("l.vendor", "l.role", sql.nested("l.tools"))
-    times = ("v.refresh_at", "v.expires_at", "v.status")
+    times = ("v.refresh_at", "v.expires_at", "v.status", "v.resource")
     connection = sql.array(
         *("v.id", "v.vendor", "m.user_id", "v.data_key_version", sql.hexadecimal("v.sealed"), "v.revision", *times)
     )
@@ -113,6 +114,7 @@ def connection_ref(row: ConnectionRow) -> CredentialRef:
         expires_at_s=None if row.expires_at is None else as_utc(row.expires_at).timestamp(),
         needs_sign_in=row.status == VendorConnection.Status.NEEDS_SIGN_IN,
         is_connection=True,
+        resource=row.resource,
     )
 
 

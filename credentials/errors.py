@@ -50,6 +50,7 @@ class UnusableReason(StrEnum):
     KEY_NOT_CONFIGURED = "key_not_configured"  # CREDENTIAL_KEYS lacks the key that wraps the data key
     DATA_KEY_MISSING = "data_key_missing"  # shredded, or lost
     DOES_NOT_OPEN = "does_not_open"  # altered, or moved here from another row
+    OTHER_ADDRESS = "other_address"  # the vendor's address is not the one that the token was issued for
 
 
 class UnusableCredential(DomainError):

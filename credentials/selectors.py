@@ -234,6 +234,7 @@ def connection_ref(row: VendorConnection) -> CredentialRef:
         expires_at_s=row.expires_at.timestamp() if row.expires_at else None,
         needs_sign_in=row.status == VendorConnection.Status.NEEDS_SIGN_IN,
         is_connection=True,
+        resource=row.resource,
     )
 
 

@@ -34,7 +34,8 @@ def store_organization_connection(
     credential = store_credential(
         actor=actor, organization=organization, vendor=vendor, scope=CredentialScope.ORGANIZATION, fields={}
     )
-    row = VendorConnection.objects.filter(credential=credential).first() or VendorConnection(
+    # Locked: a renewal that ends now would write the same revision with other tokens.
+    row = VendorConnection.objects.select_for_update().filter(credential=credential).first() or VendorConnection(
         id=credential.id, credential=credential, organization=organization, vendor=vendor.slug, revision=0
     )
     return _store(row, actor, flow, tokens)
@@ -44,7 +45,8 @@ def store_organization_connection(
 def store_own_connection(*, membership: Membership, vendor: Vendor, flow: Flow, tokens: Tokens) -> VendorConnection:
     """Replaces the person's former one. Raises: NotFound for a person who is no longer a member."""
     lock_for_change(membership.organization_id, actor=membership.user, role=Role.MEMBER)
-    row = VendorConnection.objects.filter(membership=membership, vendor=vendor.slug).first() or VendorConnection(
+    rows = VendorConnection.objects.select_for_update().filter(membership=membership, vendor=vendor.slug)
+    row = rows.first() or VendorConnection(
         membership=membership, organization_id=membership.organization_id, vendor=vendor.slug, revision=0
     )
     return _store(row, membership.user, flow, tokens)

@@ -12,15 +12,17 @@ from credentials.models import VendorConnection
 from credentials.services import vendor_sign_ins
 from credentials.services.vendor_clients import client_for, known_client
 from credentials.services.vendor_connections import store_organization_connection, store_own_connection
+from credentials.services.vendor_revocations import give_back
 from credentials.services.vendor_sign_ins import Begun, Flow, flow_of
 from credentials.vendor_asking import ASK, check_endpoint, redirect_uri
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
 from credentials.vendor_oauth.discovery import discover
-from credentials.vendor_oauth.requests import authorization_url, exchange_code
+from credentials.vendor_oauth.requests import OAuthClient, authorization_url, exchange_code
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.registry import known_vendor
 from gateway.catalog.vendor import OAuthSettings, Vendor
 from gateway.lib import secrets
+from gateway.lib.errors import DomainError
 from gateway.lib.sentences import sentence
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
@@ -38,6 +40,8 @@ class CallbackQuery:
     code: str = ""
     issuer: str = ""
     error: str = ""
+    # A parameter came twice.
+    is_doubled: bool = False
 
     def __repr__(self) -> str:
         return "CallbackQuery(…)"
@@ -102,20 +106,29 @@ def finish_sign_in(*, actor: User, session_key: str, query: CallbackQuery) -> Si
     begun = vendor_sign_ins.take(actor=actor, session_key=session_key, state=query.state)
     vendor = known_vendor(begun.vendor)
     _offered(vendor, begun.level)
-    tokens = _exchanged(begun, vendor, query)
-    if begun.level == PERSON:
-        stored = store_own_connection(membership=begun.membership, vendor=vendor, flow=begun.flow, tokens=tokens)
-    else:
-        organization = begun.membership.organization
-        stored = store_organization_connection(
-            actor=actor, organization=organization, vendor=vendor, flow=begun.flow, tokens=tokens
-        )
+    client, tokens = _exchanged(begun, vendor, query)
+    try:
+        stored = _stored(begun, actor, vendor, tokens)
+    except DomainError:
+        # The vendor has granted what nobody here may use.
+        give_back(vendor.slug, begun.flow.revocation_endpoint, client, tokens)
+        raise
     return SignedIn(stored, vendor, begun.back)
 
 
-def _exchanged(begun: Begun, vendor: Vendor, query: CallbackQuery) -> Tokens:
+def _stored(begun: Begun, actor: User, vendor: Vendor, tokens: Tokens) -> VendorConnection:
+    if begun.level == PERSON:
+        return store_own_connection(membership=begun.membership, vendor=vendor, flow=begun.flow, tokens=tokens)
+    return store_organization_connection(
+        actor=actor, organization=begun.membership.organization, vendor=vendor, flow=begun.flow, tokens=tokens
+    )
+
+
+def _exchanged(begun: Begun, vendor: Vendor, query: CallbackQuery) -> tuple[OAuthClient, Tokens]:
     """Raises: VendorSignInFailed."""
     flow = begun.flow
+    if query.is_doubled:
+        raise VendorSignInFailed(sentence("The vendor’s authorization server sent a contradictory response."))
     _check_issuer(flow, query.issuer)
     if query.error:
         raise VendorSignInFailed(
@@ -148,7 +161,7 @@ def _exchanged(begun: Begun, vendor: Vendor, query: CallbackQuery) -> Tokens:
         raise VendorSignInFailed(fault.message) from None
     if isinstance(answer, Refused):
         raise VendorSignInFailed(sentence("The authorization server refused the code: %(code)s.", code=answer.code))
-    return answer
+    return client, answer
 
 
 def _check_issuer(flow: Flow, issuer: str) -> None:

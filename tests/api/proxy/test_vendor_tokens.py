@@ -26,6 +26,7 @@ from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, make_tenant
 from tests.factories.threads import in_thread
 from tests.factories.vendor_oauth import connect_organization, connect_person, load_oauth_vendor
+from tests.fakes.raw_vendor import OK, raw_vendor, says
 from tests.vendors.servers import OAuthVendor
 
 pytest_plugins = ("tests.vendors.fixtures",)
@@ -187,6 +188,19 @@ async def test_a_refused_renewal_asks_for_a_sign_in(
     assert (again.id, again.state) == (stored.id, "connected")
     answer = await agent.call(tenant.agent_key, "signin_echo", words="hi")
     assert answer.json()["result"]["content"][0]["text"] == "hi"
+
+
+async def test_a_token_goes_to_no_other_address_than_it_was_issued_for(
+    tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor
+) -> None:
+    async with raw_vendor(says(OK)) as other:
+        await in_thread(lambda: load_oauth_vendor(other.url))
+        answer = await agent.call(tenant.agent_key, "signin_echo", words="hi")
+        assert answer.json()["result"]["isError"] is True
+        assert "sign in again" in answer.json()["result"]["content"][0]["text"]
+        assert not other.requests
+    await in_thread(lambda: load_oauth_vendor(oauth_vendor.mcp_url))
+    assert (await agent.call(tenant.agent_key, "signin_echo", words="hi")).json()["result"]["isError"] is False
 
 
 async def test_a_process_that_died_holds_the_others_up_for_its_lease_only(
