@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
@@ -26,7 +26,7 @@ class VendorCallbackPage(SignedInPage):
     http_method_names = ["get", "head"]
     title = gettext_lazy("Vendor sign-in")
 
-    def handle_no_permission(self) -> HttpResponse:
+    def handle_no_permission(self) -> HttpResponseRedirect:
         # The way through the sign-in would write the code into addresses and into the session.
         return redirect_to_login(reverse("own-connections"))
 
