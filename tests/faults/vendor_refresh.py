@@ -33,10 +33,9 @@ from tests.e2e import agent
 from tests.e2e.deployment_data import Template
 from tests.e2e.gateway_process import Deployment, Operator, Web, deployment, wait_for
 from tests.e2e.vendor_browser import COOKIE, connected, shared_page
-from tests.factories.vendor_oauth import VENDOR
 from tests.fakes.redis_server import is_installed, redis_server
 from tests.vendors.processes import free_port
-from tests.vendors.servers import OAuthVendor, oauth_vendor_server
+from tests.vendors.servers import OAUTH_VENDOR, OAuthVendor, oauth_vendor_server
 
 CALLS = 50
 OK, SIGN_IN = "ok", "sign in again"
@@ -206,7 +205,7 @@ def staged(template: Template, folder: Path) -> Iterator[Stage]:
         made.operator(REDIS_URL=redis.url) as operator,
     ):
         made.environment["REDIS_URL"] = redis.url
-        operator.run("load_catalog", text=VENDOR.format(url=vendor.mcp_url, more=""))
+        operator.run("load_catalog", text=OAUTH_VENDOR.format(url=vendor.mcp_url, more=""))
         org_id = operator.run("create_organization", name="Org")
         key = operator.run("create_service_client", org_id=org_id, name="bot")["agent_key"]
         stacks = [contextlib.ExitStack(), contextlib.ExitStack()]
