@@ -7,16 +7,21 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from credentials.errors import ConnectionNotOffered, UnusableCredential, VendorSignInFailed
+from credentials.errors import ConnectionNotOffered, UnusableCredential, VendorServerChanged, VendorSignInFailed
 from credentials.models import VendorConnection
+from credentials.selectors import sign_in_rules, vendors_without_people
 from credentials.services import vendor_sign_ins
 from credentials.services.vendor_clients import client_for, known_client
-from credentials.services.vendor_connections import store_organization_connection, store_own_connection
+from credentials.services.vendor_connections import (
+    check_people_may_connect,
+    store_organization_connection,
+    store_own_connection,
+)
 from credentials.services.vendor_revocations import give_back
 from credentials.services.vendor_sign_ins import Begun, Flow, flow_of
 from credentials.vendor_asking import ASK, check_endpoint, redirect_uri
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
-from credentials.vendor_oauth.discovery import discover
+from credentials.vendor_oauth.discovery import OFFLINE, discover
 from credentials.vendor_oauth.requests import OAuthClient, authorization_url, exchange_code
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.registry import known_vendor
@@ -66,17 +71,23 @@ class Offer:
 def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session_key: str, back: str = "") -> str:
     """The address of the vendor's sign-in. No transaction may be open.
 
-    Raises: ConnectionNotOffered; VendorSignInFailed; TooManyVendorRequests; UnusableCredential; NotFound, Forbidden.
+    Raises: ConnectionNotOffered; VendorServerChanged; VendorSignInFailed; TooManyVendorRequests; UnusableCredential;
+    NotFound, Forbidden.
     """
     oauth = _offered(vendor, level)
+    rules = sign_in_rules(membership.organization_id, vendor.slug)
+    if level == PERSON:
+        check_people_may_connect(rules)
     verifier = secrets.random_url_safe()
     try:
         with vendor_requests.slot(membership.organization_id):
             found = discover(vendor.url, ask=ASK, check=check_endpoint, issuer=oauth.issuer, scopes=oauth.scopes)
+            if rules.issuer and not oauth.issuer and found.server.issuer != rules.issuer:
+                raise VendorServerChanged(rules.issuer, found.server.issuer)
             client = client_for(membership.organization, vendor, found.server)
     except VendorOAuthFault as fault:
         raise VendorSignInFailed(fault.reason) from None
-    scopes = " ".join(found.scopes)
+    scopes = " ".join(asked_scopes(found.scopes, rules.scope_list))
     state = vendor_sign_ins.begin(
         membership=membership,
         vendor=vendor.slug,
@@ -95,6 +106,13 @@ def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session
         code_challenge=challenge,
         scopes=scopes,
     )
+
+
+def asked_scopes(named: Sequence[str], allowed: Sequence[str]) -> list[str]:
+    """Those of the vendor that the organization's rules allow; without rules all, without names the rules' own."""
+    if not allowed:
+        return list(named)
+    return [each for each in named if each in allowed or each == OFFLINE] if named else list(allowed)
 
 
 def finish_sign_in(*, actor: User, session_key: str, query: CallbackQuery) -> SignedIn:
@@ -180,8 +198,11 @@ def offers_for(members: Iterable[Membership], held: Sequence[VendorConnection], 
     """By organization and vendor."""
     vendors = [each for each in catalog.all() if each.oauth is not None and PERSON in each.oauth.connections]
     known = {(row.organization_id, row.vendor): row for row in held}
+    of_all = list(members)
+    forbidden = vendors_without_people([member.organization_id for member in of_all])
     return [
         Offer(member.organization, vendor, known.get((member.organization_id, vendor.slug)))
-        for member in members
+        for member in of_all
         for vendor in sorted(vendors, key=lambda each: each.name.casefold())
+        if (member.organization_id, vendor.slug) not in forbidden
     ]

@@ -33,7 +33,7 @@ def end_leases(org_id: str) -> None:
 
 
 def connection_facts(org_id: str) -> list[dict[str, Any]]:
-    """What the rows say, the organization's own ones first; `is_leased`: a process renews, or died doing so."""
+    """The states of the rows, the organization's own ones first; `is_leased`: a process renews, or died doing so."""
     rows = sorted(
         VendorConnection.objects.filter(organization_id=org_id), key=lambda row: row.membership_id is not None
     )

@@ -47,7 +47,7 @@ class Life:
         return text
 
     def fail_to_sign_in(self, browser: httpx.Client, page: str) -> None:
-        """The vendor refuses the code and repeats it; nobody comes back; a browser that is signed out does."""
+        """The vendor refuses the code and repeats it; a browser that is signed out comes back, too."""
         address = begun(browser, page)
         for verifier in self.gateway.operator.run("sign_in_verifiers", org_id=self.org_id):
             self.hoard.add(f"verifier of {verifier[:4]}", verifier)

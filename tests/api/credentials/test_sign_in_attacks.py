@@ -1,4 +1,4 @@
-"""What an attacker, or a change in mid-flow, may not get out of a sign-in at a vendor. Contract: 8"""
+"""Attacks on a sign-in at a vendor, and changes in mid-flow. Contract: 8"""
 
 from __future__ import annotations
 
