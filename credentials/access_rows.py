@@ -10,15 +10,18 @@ import msgspec
 
 from credentials.credential_scope import CredentialScope
 from credentials.data_key_cache import WrappedKey
-from credentials.models import Credential, OrganizationDataKey, VendorConnection
+from credentials.models import Credential, OrganizationDataKey, VendorConnection, VendorSignInRules
 from credentials.resolve import CredentialRef
 from gateway.lib.clock import as_utc
 from gateway.lib.json_statement import Dialect, JsonStatement
 from orgs.models import Membership, Organization, ToolAllowlist
 
-ORGANIZATION, CREDENTIAL, DATA_KEY, ALLOWLIST, CONNECTION, MEMBERSHIP = (
+ORGANIZATION, CREDENTIAL, DATA_KEY, ALLOWLIST, CONNECTION, MEMBERSHIP, RULES = (
     model._meta.db_table
-    for model in (Organization, Credential, OrganizationDataKey, ToolAllowlist, VendorConnection, Membership)
+    for model in (
+        *(Organization, Credential, OrganizationDataKey, ToolAllowlist, VendorConnection, Membership),
+        VendorSignInRules,
+    )
 )
 
 
@@ -44,6 +47,7 @@ class ConnectionRow(msgspec.Struct, frozen=True, array_like=True):
     refresh_at: datetime | None
     expires_at: datetime | None
     status: str
+    resource: str
 
 
 class OrganizationRow(msgspec.Struct, frozen=True, array_like=True):
@@ -53,6 +57,12 @@ class OrganizationRow(msgspec.Struct, frozen=True, array_like=True):
     wrapped_keys: list[tuple[int, str, str]]  # version, key id, hexadecimal; oldest first
     allowlists: list[tuple[str, str, list[str]]]  # vendor, role, tools
     connections: list[ConnectionRow] = []
+    # Vendors that people may not connect for themselves.
+    closed: list[tuple[str]] = []
+
+    @property
+    def without_people(self) -> frozenset[str]:
+        return frozenset(vendor for (vendor,) in self.closed)
 
 
 def _by_organization(sql: Dialect) -> str:
@@ -60,7 +70,7 @@ def _by_organization(sql: Dialect) -> str:
     credential = sql.array(*(f"c.{name}" for name in columns), sql.hexadecimal("c.sealed"), "c.revision")
     key = sql.array("k.version", "k.key_id", sql.hexadecimal("k.wrapped_key"))
     allowlist = sql.array("l.vendor", "l.role", sql.nested("l.tools"))
-    times = ("v.refresh_at", "v.expires_at", "v.status")
+    times = ("v.refresh_at", "v.expires_at", "v.status", "v.resource")
     connection = sql.array(
         *("v.id", "v.vendor", "m.user_id", "v.data_key_version", sql.hexadecimal("v.sealed"), "v.revision", *times)
     )
@@ -70,6 +80,7 @@ def _by_organization(sql: Dialect) -> str:
         _items(key, f"{DATA_KEY} k WHERE k.organization_id = o.id ORDER BY k.version"),
         _items(allowlist, f"{ALLOWLIST} l WHERE l.organization_id = o.id"),
         _items(connection, f"{joined} WHERE v.organization_id = o.id ORDER BY v.vendor, v.id"),
+        _items(sql.array("r.vendor"), f"{RULES} r WHERE r.organization_id = o.id AND NOT r.people_may_connect"),
     )
     row = sql.array("o.name", "o.default_server_access", *map(sql.rows, parts))
     return f"SELECT {sql.text(row)} FROM {ORGANIZATION} o WHERE o.id = {sql.uuid('%s')}"  # noqa: S608
@@ -113,13 +124,20 @@ def connection_ref(row: ConnectionRow) -> CredentialRef:
         expires_at_s=None if row.expires_at is None else as_utc(row.expires_at).timestamp(),
         needs_sign_in=row.status == VendorConnection.Status.NEEDS_SIGN_IN,
         is_connection=True,
+        resource=row.resource,
     )
 
 
 def refs_of(row: OrganizationRow) -> dict[str, list[CredentialRef]]:
     """The candidates of each vendor. A connection takes the place of the credential with its id."""
     by_id = {each.id: credential_ref(each) for each in row.credentials}
-    by_id |= {each.id: connection_ref(each) for each in row.connections}
+    without_people = row.without_people
+    by_id |= {
+        each.id: connection_ref(each)
+        for each in row.connections
+        # Those that end with the rule are gone; one of an earlier release that was made meanwhile is not used either.
+        if each.user_id is None or each.vendor not in without_people
+    }
     return by_vendor(by_id.values())
 
 

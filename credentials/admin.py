@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from credentials.models import Credential, OrganizationDataKey, VendorConnection, VendorOAuthClient
+from credentials.models import Credential, OrganizationDataKey, VendorConnection, VendorOAuthClient, VendorSignInRules
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 
 
@@ -68,6 +68,15 @@ class VendorConnectionAdmin(ReadOnlyAdmin):
         # The sealed columns stay in the database.
         rows: QuerySet[VendorConnection] = super().get_queryset(request)
         return rows.defer("sealed", "sealed_refresh")
+
+
+@admin.register(VendorSignInRules)
+class VendorSignInRulesAdmin(ReadOnlyAdmin):
+    fields = ("id", "organization", "vendor", "people_may_connect", "scopes", "issuer", "changed_at")
+    readonly_fields = fields
+    list_display = ("vendor", "organization", "people_may_connect", "issuer", "changed_at")
+    list_select_related = ("organization",)
+    search_fields = ("vendor", "organization__name", "=organization__id")
 
 
 @admin.register(VendorOAuthClient)

@@ -25,6 +25,7 @@ from credentials.resolve import CredentialRef
 from credentials.selectors import connection_ref
 from credentials.services.vendor_clients import client_of
 from credentials.services.vendor_connections import record_connection, set_access
+from credentials.services.vendor_revocations import give_back
 from credentials.vendor_asking import ASK, TIMEOUT_S
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
 from credentials.vendor_oauth.requests import OAuthClient, refresh
@@ -48,7 +49,9 @@ class Claim:
     connection_id: UUID
     lease_id: UUID
     revision: int
+    vendor: str
     endpoint: str
+    revocation_endpoint: str
     resource: str
     client: OAuthClient
     token: str
@@ -90,7 +93,8 @@ def claim(connection_id: UUID, revision: int, *, is_rejected: bool = False) -> C
         return _postponed(row, lease_id, fault.reason if isinstance(fault, VendorOAuthFault) else fault.message)
     if not token:
         return _ended(row, lease_id, sentence("The vendor issued no token for renewing the connection."))
-    return Claim(row.pk, lease_id, row.revision, row.token_endpoint, row.resource, client, token)
+    endpoints = row.token_endpoint, row.revocation_endpoint
+    return Claim(row.pk, lease_id, row.revision, row.vendor, *endpoints, row.resource, client, token)
 
 
 def ask(claimed: Claim) -> Tokens | Refused | VendorOAuthFault:
@@ -112,6 +116,8 @@ def settle(claimed: Claim, answer: Tokens | Refused | VendorOAuthFault) -> Crede
     with transaction.atomic():
         row = VendorConnection.objects.select_for_update().filter(pk=claimed.connection_id).first()
         if row is None:
+            if isinstance(answer, Tokens):  # the revocation at the end named the former ones
+                give_back(claimed.vendor, claimed.revocation_endpoint, claimed.client, answer)
             return None
         if row.lease_id != claimed.lease_id or row.revision != claimed.revision:
             # Connected anew meanwhile: this answer belongs to the former connection.

@@ -50,6 +50,7 @@ class UnusableReason(StrEnum):
     KEY_NOT_CONFIGURED = "key_not_configured"  # CREDENTIAL_KEYS lacks the key that wraps the data key
     DATA_KEY_MISSING = "data_key_missing"  # shredded, or lost
     DOES_NOT_OPEN = "does_not_open"  # altered, or moved here from another row
+    OTHER_ADDRESS = "other_address"  # the vendor's address is not the one that the token was issued for
 
 
 class UnusableCredential(DomainError):
@@ -86,3 +87,25 @@ class ConnectionNotOffered(DomainError):
 
     code, status = "connection_not_offered", 422
     message = sentence("This vendor can’t be connected this way.")
+
+
+class PeopleMayNotConnect(ConnectionNotOffered):
+    """The organization's rules: people have no connections of their own at this vendor."""
+
+    message = sentence("An admin has turned off personal connections to this vendor.")
+
+
+class VendorServerChanged(Conflict):
+    """The vendor's metadata names another authorization server than that of the first connection."""
+
+    code = "vendor_server_changed"
+
+    def __init__(self, former: str, found: str) -> None:
+        super().__init__(
+            sentence(
+                "The vendor now asks to sign in at %(found)s instead of %(former)s."
+                " An admin can allow it on the vendor’s page.",
+                found=found,
+                former=former,
+            )
+        )

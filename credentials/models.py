@@ -239,6 +239,33 @@ class VendorConnection(models.Model):
         return self.as_target().label
 
 
+class VendorSignInRules(models.Model):
+    """An organization's rules for sign-ins at a vendor. Without a row: all that the catalog offers. Contract: 8"""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="vendor_sign_in_rules")
+    vendor = models.CharField(max_length=40)
+    people_may_connect = models.BooleanField(default=True)
+    # The only ones to ask for, separated by spaces; empty: those that the vendor names.
+    scopes = models.TextField(blank=True)
+    # The authorization server of the first connection. People are sent to no other one until an admin agrees.
+    issuer = models.CharField(max_length=2000, blank=True)
+    changed_at = models.DateTimeField(default=clock.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["organization", "vendor"], name="vendor_sign_in_rules_once")]
+
+    @property
+    def scope_list(self) -> list[str]:
+        return self.scopes.split()
+
+    def as_target(self) -> Target:
+        return Target(id=self.vendor, label=self.vendor)
+
+    def __str__(self) -> str:
+        return f"sign-ins at {self.vendor}"
+
+
 class VendorSignIn(models.Model):
     """A sign-in at a vendor that was begun and waits for the callback. Single use. Spec: contract §8"""
 

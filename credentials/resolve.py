@@ -32,6 +32,8 @@ class CredentialRef:
     needs_sign_in: bool = False
     # It comes from a sign-in: the vendor may end its token at any time.
     is_connection: bool = False
+    # The address that its token is for, or a folder above it.
+    resource: str = ""
 
 
 class CredentialIndex:

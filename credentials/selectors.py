@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from credentials.credential_scope import CredentialScope
-from credentials.models import Credential, VendorConnection
+from credentials.models import Credential, VendorConnection, VendorSignInRules
 from credentials.resolve import CredentialRef
 from gateway.lib.rows import grouped, required_row
 from orgs.models import Organization, User
@@ -79,7 +79,7 @@ def organization_vendors_among(rows: Iterable[CredentialSummary]) -> list[str]:
 def connected_vendors(organization: Organization) -> list[str]:
     """Slugs of the vendors with a usable credential at any scope, sorted. Spec: §4.1 · D141"""
     # A vendor that needs no credentials has a row without fields once an admin switched it on.
-    return _vendors(organization, _USABLE)
+    return sorted({*_vendors(organization, _USABLE), *_vendors_of_people(organization=organization)})
 
 
 def organization_vendors(organization: Organization) -> list[str]:
@@ -95,7 +95,8 @@ def vendors_serving(organization: Organization, team_ids: Sequence[UUID]) -> lis
 
 def vendors_in_use() -> set[str]:
     """Slugs of the vendors that any organization connected; the health monitor probes these."""
-    return set(Credential.objects.filter(_USABLE).values_list("vendor", flat=True).distinct())
+    stored = Credential.objects.filter(_USABLE).values_list("vendor", flat=True).distinct()
+    return {*stored, *_vendors_of_people()}
 
 
 def organizations_by_vendor(vendors: Collection[str]) -> dict[str, list[UUID]]:
@@ -113,12 +114,15 @@ def connected_pairs(org_ids: Collection[UUID], vendors: Collection[str]) -> set[
 def vendors_of_person(user: User) -> set[str]:
     """Slugs of the vendors that any of the person's organizations connected."""
     rows = Credential.objects.filter(_USABLE, organization__memberships__user=user)
-    return set(rows.values_list("vendor", flat=True).distinct())
+    stored = rows.values_list("vendor", flat=True).distinct()
+    return {*stored, *_vendors_of_people(membership__user=user)}
 
 
-def connects(vendor: str) -> Exists:
-    """Whether the organization of a membership has connected the vendor: a column of a query of memberships."""
-    return Exists(Credential.objects.filter(_USABLE, organization=OuterRef("organization_id"), vendor=vendor))
+def connects(vendor: str) -> Q:
+    """Whether the organization of a membership has connected the vendor, or the person has: a column of a query of
+    memberships."""
+    stored = Credential.objects.filter(_USABLE, organization=OuterRef("organization_id"), vendor=vendor)
+    return Exists(stored) | Exists(VendorConnection.objects.filter(membership=OuterRef("pk"), vendor=vendor))
 
 
 def vendors_at(
@@ -134,7 +138,7 @@ def vendors_at(
 
 def people_vendors(organization: Organization) -> list[str]:
     """Slugs of the vendors with any credential for people, sorted. Spec: D58"""
-    return _vendors(organization, _FOR_PEOPLE)
+    return sorted({*_vendors(organization, _FOR_PEOPLE), *_vendors_of_people(organization=organization)})
 
 
 def people_vendor_slugs(organization: Organization) -> QuerySet[Credential, str]:
@@ -193,8 +197,11 @@ def credential_refs(organization_id: UUID) -> tuple[CredentialRef, ...]:
     """Every credential and connection of the organization for the call path, by vendor and id."""
     rows = Credential.objects.filter(organization_id=organization_id)
     connections = VendorConnection.objects.select_related("membership").filter(organization_id=organization_id)
+    forbidden = {vendor for _, vendor in vendors_without_people([organization_id])}
     # A connection of the organization takes the place of the credential with its id.
-    found = {row.id: ref(row) for row in rows} | {row.id: connection_ref(row) for row in connections}
+    found = {row.id: ref(row) for row in rows} | {
+        row.id: connection_ref(row) for row in connections if row.membership_id is None or row.vendor not in forbidden
+    }
     return tuple(sorted(found.values(), key=lambda each: (each.vendor, each.id)))
 
 
@@ -234,6 +241,7 @@ def connection_ref(row: VendorConnection) -> CredentialRef:
         expires_at_s=row.expires_at.timestamp() if row.expires_at else None,
         needs_sign_in=row.status == VendorConnection.Status.NEEDS_SIGN_IN,
         is_connection=True,
+        resource=row.resource,
     )
 
 
@@ -254,6 +262,18 @@ def people_connections(organization: Organization, vendor: str) -> list[VendorCo
     return list(rows.order_by("connected_at", "id"))
 
 
+def sign_in_rules(organization_id: UUID, vendor: str) -> VendorSignInRules:
+    """The organization's rules for sign-ins at the vendor; a new row, not stored, where it has none."""
+    row = VendorSignInRules.objects.filter(organization_id=organization_id, vendor=vendor).first()
+    return row or VendorSignInRules(organization_id=organization_id, vendor=vendor)
+
+
+def vendors_without_people(org_ids: Iterable[UUID]) -> set[tuple[UUID, str]]:
+    """Of some organizations, each with a vendor that people may not connect for themselves."""
+    rows = VendorSignInRules.objects.filter(organization_id__in=list(org_ids), people_may_connect=False)
+    return set(rows.values_list("organization_id", "vendor"))
+
+
 def _unsealed_connections() -> QuerySet[VendorConnection]:
     rows = VendorConnection.objects.select_related("organization", "membership__user", "connected_by")
     return rows.defer("sealed", "sealed_refresh")
@@ -267,6 +287,12 @@ def _unsealed(organization: Organization) -> QuerySet[Credential]:
 def _vendors(organization: Organization, *conditions: Q, **where: object) -> list[str]:
     rows = Credential.objects.filter(*conditions, organization=organization, **where)
     return list(rows.order_by("vendor").values_list("vendor", flat=True).distinct())
+
+
+def _vendors_of_people(**where: object) -> set[str]:
+    """Slugs of the vendors that people have connected for themselves."""
+    rows = VendorConnection.objects.filter(membership__isnull=False, **where)
+    return set(rows.values_list("vendor", flat=True).distinct())
 
 
 def _vendors_by(organization: Organization, holder: str) -> dict[UUID, list[str]]:

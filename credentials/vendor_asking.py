@@ -71,10 +71,20 @@ def check_endpoint(url: str) -> None:
         raise VendorOAuthFault(sentence("The vendor’s metadata leads to an address that isn’t allowed.")) from None
 
 
-def catalog_client(oauth: OAuthSettings, method: str = "") -> OAuthClient:
-    """The client that an operator registered by hand. Raises: VendorOAuthFault if its secret is not configured."""
+def catalog_client(oauth: OAuthSettings, issuer: str, method: str = "") -> OAuthClient:
+    """The client that an operator registered by hand. Its secret goes to the catalog's issuer only.
+
+    Raises: VendorOAuthFault for another issuer, and if the secret is not configured.
+    """
+    if oauth.issuer and issuer != oauth.issuer:
+        raise VendorOAuthFault(sentence("The vendor’s metadata and the catalog name different authorization servers."))
     if not oauth.client_secret_env:
         return OAuthClient(oauth.client_id)
+    if not oauth.issuer:
+        # A vendor's metadata that were altered would collect the secret.
+        raise VendorOAuthFault(
+            sentence("The catalog names no issuer for this vendor’s client secret. An operator can add it.")
+        )
     secret = os.environ.get(oauth.client_secret_env, "")
     if not secret:
         raise VendorOAuthFault(sentence("The client secret for this vendor isn’t configured. An operator can set it."))

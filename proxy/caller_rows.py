@@ -84,6 +84,7 @@ def organization_in(org_id: uuid.UUID, row: bytes | None) -> OrganizationAccess:
         credentials={vendor: CredentialIndex(refs) for vendor, refs in refs_of(organization).items()},
         wrapped_keys=tuple(map(wrapped_key, organization.wrapped_keys)),
         allowlists={(intern(vendor), intern(role)): _names(tools) for vendor, role, tools in organization.allowlists},
+        without_people=_names(organization.without_people),
     )
 
 

@@ -11,9 +11,10 @@ from rest_framework.response import Response
 
 from credentials import selectors
 from credentials.services.vendor_connections import end_organization_connection, end_own_connection
+from credentials.services.vendor_sign_in_rules import change_rules
 from gateway.catalog.registry import known_vendor
 from gateway.web.api_view import ApiView, OrgView
-from gateway.web.fields import Text, Timestamp
+from gateway.web.fields import Text, Texts, Timestamp, TrueOrFalse
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.operation import Operation, QueryParameter
 from orgs import membership_check
@@ -23,7 +24,8 @@ from proxy.control_plane.vendor_sign_in import ORGANIZATION, PERSON, begin_sign_
 _STATUSES = ("connected", "expired", "error")
 _REFUSED = {
     404: "There is no such vendor, or you are not a member of the organization.",
-    422: "The vendor doesn't support signing in at this level.",
+    409: "The vendor now names another authorization server, which an admin has to allow.",
+    422: "The vendor doesn't support signing in at this level, or an admin has turned personal connections off.",
     502: "The vendor or its authorization server does not let a sign-in start.",
 }
 ORG_ID = QueryParameter("org_id", "The organization in which the connection is used.")
@@ -48,6 +50,33 @@ class VendorConnectionOut(serializers.Serializer[Any]):
 
 class SignInOut(serializers.Serializer[Any]):
     authorizationUrl = serializers.CharField(help_text="Open it in the browser of this session, within ten minutes.")
+
+
+class SignInRulesOut(serializers.Serializer[Any]):
+    vendor = serializers.CharField()
+    peopleMayConnect = serializers.BooleanField(
+        source="people_may_connect", help_text="Whether members may connect their own accounts."
+    )
+    scopes = serializers.ListField(
+        child=serializers.CharField(),
+        source="scope_list",
+        help_text="The only scopes to ask for; empty: those that the vendor names.",
+    )
+    issuer = serializers.CharField(
+        help_text="The authorization server of the first connection; sign-ins go to no other one. Empty: none yet."
+    )
+
+
+class SignInRulesIn(serializers.Serializer[Any]):
+    peopleMayConnect = TrueOrFalse(help_text="False ends the connections that members have.")
+    scopes = Texts(
+        max_length=100,
+        default=list,
+        help_text="The only scopes to ask for; empty: those that the vendor names.",
+    )
+    acceptAnyServer = TrueOrFalse(
+        default=False, help_text="True: the next sign-in may go to another authorization server than before."
+    )
 
 
 class OwnConnectionIn(serializers.Serializer[Any]):
@@ -91,6 +120,37 @@ class OrganizationConnection(OrgView):
     def delete(self, request: Request, org_id: str, vendor: str) -> Response:
         end_organization_connection(actor=self.actor, organization=self.organization, vendor=vendor)
         return self.answer()
+
+
+class SignInRules(OrgView):
+    """GET, PUT /api/orgs/:orgId/vendor-connections/:vendor/rules."""
+
+    gates = {"GET": Gate(Role.ADMIN, token=TokenScope.READ), "PUT": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
+    operations = {
+        "GET": Operation("Show what is allowed of sign-ins to a vendor", answer=SignInRulesOut),
+        "PUT": Operation(
+            "Change what is allowed of sign-ins to a vendor",
+            body=SignInRulesIn,
+            answer=SignInRulesOut,
+            refusals={404: "There is no such vendor.", 422: "The vendor doesn't support signing in."},
+        ),
+    }
+
+    def get(self, request: Request, org_id: str, vendor: str) -> Response:
+        return self.answer(selectors.sign_in_rules(self.organization.id, known_vendor(vendor).slug))
+
+    def put(self, request: Request, org_id: str, vendor: str) -> Response:
+        wanted = self.fields
+        return self.answer(
+            change_rules(
+                actor=self.actor,
+                organization=self.organization,
+                vendor=known_vendor(vendor),
+                people_may_connect=wanted["peopleMayConnect"],
+                scopes=wanted["scopes"],
+                accepts_any_server=wanted["acceptAnyServer"],
+            )
+        )
 
 
 class OwnConnections(ApiView):

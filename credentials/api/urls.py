@@ -20,6 +20,7 @@ urlpatterns = [
         connections.OrganizationConnection.as_view(),
         name="vendor-connection",
     ),
+    path(f"{_ORG}/vendor-connections/<str:vendor>/rules", connections.SignInRules.as_view(), name="sign-in-rules"),
     path("profile/vendor-connections", connections.OwnConnections.as_view(), name="own-vendor-connections"),
     path("profile/vendor-connections/<str:vendor>", connections.OwnConnection.as_view(), name="own-vendor-connection"),
     path(_TEAM, HolderVendors.as_view(find_holder=of_team), name="team-vendors"),

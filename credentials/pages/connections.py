@@ -10,13 +10,14 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from credentials.pages import onward
 from credentials.pages.credential import CredentialPage
 from credentials.pages.forms import CredentialForm
 from credentials.pages.onward import continuing
-from credentials.selectors import connected_vendors, organization_connections, people_connections
+from credentials.selectors import connected_vendors, organization_connections, people_connections, sign_in_rules
+from credentials.services.vendor_sign_in_rules import change_rules
 from gateway.catalog import registry
 from gateway.lib.errors import DomainError
 from gateway.lib.translated import translated
@@ -52,6 +53,8 @@ class ConnectionPage(CredentialPage):
     gates = {
         "GET": Gate(Role.ADMIN),
         "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE),
+        # Without a plan, too: people can be shut out at any time.
+        "POST rules": Gate(Role.ADMIN),
     }
     title = gettext_lazy("Vendor")
     nav_route = "proxy_pages:vendors"
@@ -69,12 +72,29 @@ class ConnectionPage(CredentialPage):
     def post(self, request: HttpRequest, **path: Any) -> HttpResponse:
         if self.vendor.oauth is None:
             return super().post(request, **path)
+        if request.POST.get("action") == "rules":
+            return self._change_rules(request)
         try:
             address = self._begun(request.session.session_key or "")
         except DomainError as refusal:
             messages.error(request, translated(refusal.message))
             return redirect(request.path)
         return continuing(self.page(onward.TEMPLATE, onward.context_of(self.vendor, address)), address)
+
+    def _change_rules(self, request: HttpRequest) -> HttpResponse:
+        try:
+            change_rules(
+                actor=self.actor,
+                organization=self.organization,
+                vendor=self.vendor,
+                people_may_connect="people_may_connect" in request.POST,
+                scopes=request.POST.get("scopes", "").split(),
+                accepts_any_server="accepts_any_server" in request.POST,
+            )
+            messages.success(request, gettext("The rules are saved."))
+        except DomainError as refusal:
+            messages.error(request, translated(refusal.message))
+        return redirect(request.path)
 
     def _begun(self, session_key: str) -> str:
         """The address of the vendor's sign-in. Raises: as `begin_sign_in`."""
@@ -94,6 +114,7 @@ class ConnectionPage(CredentialPage):
         return {
             **found,
             "levels": self.vendor.oauth.connections,
+            "rules": sign_in_rules(self.organization.id, self.vendor.slug),
             "connection": next((row for row in shared if row.vendor == self.vendor.slug), None),
             "people": people_connections(self.organization, self.vendor.slug),
         }

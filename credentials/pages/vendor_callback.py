@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
@@ -25,11 +26,16 @@ class VendorCallbackPage(SignedInPage):
     http_method_names = ["get", "head"]
     title = gettext_lazy("Vendor sign-in")
 
+    def handle_no_permission(self) -> HttpResponseRedirect:
+        # The way through the sign-in would write the code into addresses and into the session.
+        return redirect_to_login(reverse("own-connections"))
+
     def get(self, request: HttpRequest) -> HttpResponse:
         values = {name: request.GET.getlist(name) for name in ("state", "code", "iss", "error")}
-        # RFC 6749 3.1: no parameter comes twice.
         first = {name: found[0] if len(found) == 1 else "" for name, found in values.items()}
-        query = CallbackQuery(first["state"], first["code"], first["iss"], first["error"])
+        # RFC 6749 3.1: no parameter comes twice. Of two issuers, one would be the wrong one.
+        is_doubled = any(len(found) > 1 for found in values.values())
+        query = CallbackQuery(first["state"], first["code"], first["iss"], first["error"], is_doubled)
         try:
             done = finish_sign_in(actor=self.actor, session_key=request.session.session_key or "", query=query)
         except DomainError as refusal:

@@ -28,7 +28,7 @@ def client_for(organization: Organization, vendor: Vendor, server: Authorization
     """May ask the server, so no transaction may be open. Raises: VendorOAuthFault; UnusableCredential."""
     oauth = vendor.oauth
     if oauth is not None and oauth.client_id:
-        client = catalog_client(oauth)
+        client = catalog_client(oauth, server.issuer)
         return replace(client, auth_method=preferred_method(server, has_secret=bool(client.secret)))
     if server.takes_metadata_documents and client_document_url():
         return OAuthClient(client_document_url())
@@ -56,7 +56,7 @@ def known_client(
 ) -> OAuthClient:
     """The client with this id at this issuer, and no other. Raises: VendorOAuthFault; UnusableCredential."""
     if oauth is not None and oauth.client_id == client_id:
-        return catalog_client(oauth, auth_method)
+        return catalog_client(oauth, issuer, auth_method)
     if client_id == client_document_url():
         return OAuthClient(client_id)
     rows = VendorOAuthClient.objects.filter(organization_id=organization_id, vendor=vendor)

@@ -12,7 +12,9 @@ from audit.event_types import EventType
 from credentials.connection_sealing import seal_access, seal_refresh
 from credentials.connection_times import times_of
 from credentials.credential_scope import CredentialScope
-from credentials.models import VendorConnection
+from credentials.errors import PeopleMayNotConnect
+from credentials.models import VendorConnection, VendorSignInRules
+from credentials.selectors import sign_in_rules
 from credentials.services.credentials import delete_credential, store_credential
 from credentials.services.vendor_sign_ins import Flow
 from credentials.vendor_oauth.answers import Tokens
@@ -34,7 +36,8 @@ def store_organization_connection(
     credential = store_credential(
         actor=actor, organization=organization, vendor=vendor, scope=CredentialScope.ORGANIZATION, fields={}
     )
-    row = VendorConnection.objects.filter(credential=credential).first() or VendorConnection(
+    # Locked: a renewal that ends now would write the same revision with other tokens.
+    row = VendorConnection.objects.select_for_update().filter(credential=credential).first() or VendorConnection(
         id=credential.id, credential=credential, organization=organization, vendor=vendor.slug, revision=0
     )
     return _store(row, actor, flow, tokens)
@@ -42,9 +45,15 @@ def store_organization_connection(
 
 @transaction.atomic
 def store_own_connection(*, membership: Membership, vendor: Vendor, flow: Flow, tokens: Tokens) -> VendorConnection:
-    """Replaces the person's former one. Raises: NotFound for a person who is no longer a member."""
+    """Replaces the person's former one.
+
+    Raises: NotFound for a person who is no longer a member; PeopleMayNotConnect.
+    """
     lock_for_change(membership.organization_id, actor=membership.user, role=Role.MEMBER)
-    row = VendorConnection.objects.filter(membership=membership, vendor=vendor.slug).first() or VendorConnection(
+    # An admin may have forbidden it since the sign-in began.
+    check_people_may_connect(sign_in_rules(membership.organization_id, vendor.slug))
+    rows = VendorConnection.objects.select_for_update().filter(membership=membership, vendor=vendor.slug)
+    row = rows.first() or VendorConnection(
         membership=membership, organization_id=membership.organization_id, vendor=vendor.slug, revision=0
     )
     return _store(row, membership.user, flow, tokens)
@@ -102,8 +111,23 @@ def _store(row: VendorConnection, actor: User, flow: Flow, tokens: Tokens) -> Ve
     seal_refresh(row, tokens.refresh_token)
     set_access(row, tokens)
     row.save()
+    _note_issuer(row)
     record_connection(EventType.VENDOR_CONNECTED, row, actor)
     return row
+
+
+def check_people_may_connect(rules: VendorSignInRules) -> None:
+    """Raises: PeopleMayNotConnect."""
+    if not rules.people_may_connect:
+        raise PeopleMayNotConnect
+
+
+def _note_issuer(row: VendorConnection) -> None:
+    """The first connection's authorization server counts from now on."""
+    rules = sign_in_rules(row.organization_id, row.vendor)
+    if not rules.issuer:
+        rules.issuer = row.issuer
+        rules.save()
 
 
 def set_access(row: VendorConnection, tokens: Tokens) -> None:

@@ -10,13 +10,14 @@ from uuid import UUID
 
 import msgspec
 import structlog
+from django.db import transaction
 
 from credentials.connection_sealing import open_access, open_refresh
 from credentials.errors import UnusableCredential
 from credentials.models import VendorConnection, VendorRevocation
 from credentials.services.vendor_clients import client_of
 from credentials.vendor_asking import ASK
-from credentials.vendor_oauth.answers import VendorOAuthFault
+from credentials.vendor_oauth.answers import Tokens, VendorOAuthFault
 from credentials.vendor_oauth.requests import OAuthClient, revoke
 from gateway.catalog import registry
 from gateway.keys.current import sealing_keys
@@ -38,6 +39,9 @@ class _Content(msgspec.Struct):
     # Token and kind; the refresh token first: with it, servers end the whole grant.
     tokens: list[tuple[str, str]]
 
+    def __repr__(self) -> str:
+        return "_Content(…)"
+
 
 def note_revocation(row: VendorConnection) -> None:
     """Needs the transaction that deletes the connection. Does nothing where the vendor takes no revocation."""
@@ -45,18 +49,26 @@ def note_revocation(row: VendorConnection) -> None:
         return
     try:
         client = client_of(row, registry.load().get(row.vendor))
-        tokens = [(open_refresh(row), "refresh_token"), (open_access(row), "access_token")]
+        refresh, access = open_refresh(row), open_access(row)
     except (UnusableCredential, VendorOAuthFault):
         log.warning("vendor connection not revoked", vendor=row.vendor, connection_id=str(row.pk))
         return
+    _note(row.vendor, row.revocation_endpoint, client, refresh=refresh, access=access)
+
+
+@transaction.atomic
+def give_back(vendor: str, endpoint: str, client: OAuthClient, tokens: Tokens) -> None:
+    """Note the revocation of tokens that a vendor issued for a connection that there is no more."""
+    if endpoint:
+        _note(vendor, endpoint, client, refresh=tokens.refresh_token, access=tokens.access_token)
+
+
+def _note(vendor: str, endpoint: str, client: OAuthClient, *, refresh: str, access: str) -> None:
+    kinds = [(refresh, "refresh_token"), (access, "access_token")]
     content = _Content(
-        row.revocation_endpoint,
-        client.client_id,
-        client.secret,
-        client.auth_method,
-        [(token, kind) for token, kind in tokens if token],
+        endpoint, client.client_id, client.secret, client.auth_method, [(token, kind) for token, kind in kinds if token]
     )
-    made, keys = VendorRevocation(vendor=row.vendor), sealing_keys()
+    made, keys = VendorRevocation(vendor=vendor), sealing_keys()
     made.key_id, made.sealed = keys.current_id, keys.wrap(msgspec.json.encode(content), _aad(made.pk))
     made.save()
 

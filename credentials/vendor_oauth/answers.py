@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
+from credentials.token_audience import covers
 from gateway.lib import strict_json
 from gateway.lib.guarded_client import Response
 from gateway.lib.sentences import sentence
@@ -19,6 +19,15 @@ MAX_TOKEN_CHARACTERS = 16 * 1024
 MAX_LIFETIME_S = 10 * 365 * 86_400
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _ERROR_CODE = re.compile(r"[A-Za-z0-9_.:/-]{1,60}")
+# The codes that are repeated; another one could hold anything, also the token that was sent.
+_ERROR_CODES = frozenset(
+    {
+        *("invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type"),
+        *("invalid_scope", "invalid_target", "access_denied", "server_error", "temporarily_unavailable"),
+        *("insufficient_scope", "invalid_token", "interaction_required", "login_required", "consent_required"),
+    }
+)
+UNKNOWN_ERROR = "unknown_error"
 _SCOPES = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
 _PARAMETER = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
 BASIC, POST, NONE = "client_secret_basic", "client_secret_post", "none"
@@ -91,7 +100,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The server's error code, such as `invalid_grant`."""
+    """The server's error code, such as `invalid_grant`; UNKNOWN_ERROR for one of its own."""
 
     code: str
 
@@ -115,15 +124,6 @@ def protected_resource(response: Response, mcp_url: str) -> ProtectedResource:
     if not servers:
         raise VendorOAuthFault(sentence("The vendor’s metadata names no authorization server."))
     return ProtectedResource(resource, servers, _texts(document, "scopes_supported"))
-
-
-def covers(resource: str, mcp_url: str) -> bool:
-    """Whether the resource is the address itself, or a folder above it on the same origin."""
-    ours, theirs = urlsplit(mcp_url), urlsplit(resource)
-    if (ours.scheme, ours.netloc.lower()) != (theirs.scheme, theirs.netloc.lower()) or theirs.query or theirs.fragment:
-        return False
-    folder = theirs.path.rstrip("/")
-    return ours.path.rstrip("/") == folder or ours.path.startswith(f"{folder}/")
 
 
 def authorization_server(response: Response, issuer: str) -> AuthorizationServer:
@@ -155,7 +155,7 @@ def tokens(response: Response) -> Tokens | Refused:
     if response.status in (400, 401):
         code = _document(response, status=response.status).get("error")
         if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
-            return Refused(code)
+            return Refused(code if code in _ERROR_CODES else UNKNOWN_ERROR)
         raise VendorOAuthFault(sentence("The authorization server’s response can’t be read."))
     document = _document(response)
     access, kind = document.get("access_token"), document.get("token_type")
@@ -169,7 +169,7 @@ def tokens(response: Response) -> Tokens | Refused:
         str(access),
         str(refresh or ""),
         _lifetime_s(lifetime),
-        scopes if isinstance(scopes, str) and len(scopes) < 4_000 and _SCOPES.fullmatch(scopes) else None,
+        _granted(scopes, {str(access), str(refresh or "")}),
     )
 
 
@@ -185,6 +185,13 @@ def registered_client(response: Response) -> tuple[str, str, str, float | None]:
     end = document.get("client_secret_expires_at")
     has_end = isinstance(end, int | float) and not isinstance(end, bool) and 0 < end < 1e11
     return str(client_id), str(secret), str(method), float(end) if has_end and isinstance(end, int | float) else None
+
+
+def _granted(scopes: object, secrets: set[str]) -> str | None:
+    if not isinstance(scopes, str) or len(scopes) >= 4_000 or not _SCOPES.fullmatch(scopes):
+        return None
+    # They are shown: a server that repeats a token here is not believed.
+    return None if secrets & set(scopes.split()) else scopes
 
 
 def _lifetime_s(value: object) -> float | None:

@@ -5,9 +5,10 @@ Spec: RFC 8414, 9728 · MCP authorization
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
@@ -17,6 +18,14 @@ from gateway.lib.guarded_client import Response
 from gateway.lib.sentences import sentence
 
 OFFLINE = "offline_access"
+# Parameters of a sign-in: a server would take the first of two.
+OURS = frozenset(
+    {
+        *("response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method"),
+        *("resource", "scope", "prompt", "request", "request_uri", "response_mode"),
+    }
+)
+_ENDPOINT = re.compile(r"[!\x24-\x5b\x5d-~]+")  # no fragment, quote, backslash, space or control character
 _INITIALIZE = msgspec.json.encode(
     {
         "jsonrpc": "2.0",
@@ -61,11 +70,22 @@ def discover(
         server.revocation_endpoint,
     ):
         if url:
+            _check_form(url)
             check(url)
     found = scopes or tuple(asked.scope.split()) or (resource.scopes if resource else ())
     if OFFLINE in server.scopes and OFFLINE not in found and found:
         found = (*found, OFFLINE)
     return Discovered(server, resource.resource if resource else mcp_url, found)
+
+
+def _check_form(endpoint: str) -> None:
+    """Refuses what parsers and browsers read differently, and an address that answers in place of ours.
+
+    Raises: VendorOAuthFault. Spec: RFC 6749 3.1
+    """
+    names = {name for name, _ in parse_qsl(urlsplit(endpoint).query, keep_blank_values=True)}
+    if _ENDPOINT.fullmatch(endpoint) is None or names & OURS:
+        raise VendorOAuthFault(sentence("The vendor’s metadata leads to an address that isn’t allowed."))
 
 
 def _protected_resource(mcp_url: str, told: str, ask: Ask) -> ProtectedResource | None:

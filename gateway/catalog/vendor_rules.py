@@ -92,6 +92,8 @@ def _oauth_faults(vendor: Vendor, oauth: OAuthSettings) -> Iterator[Fault]:
         yield ("client_secret_env",), "must be the name of a variable in capital letters"
     if oauth.client_secret_env and not oauth.client_id:
         yield ("client_id",), "is missing: client_secret_env is its secret"
+    if oauth.client_secret_env and not oauth.issuer:
+        yield ("issuer",), "is missing: client_secret_env is a secret of this one server"
     if oauth.client_id and not oauth.client_id.isascii():
         yield ("client_id",), "may hold only ASCII characters"
     if not all(_SCOPE.fullmatch(each) for each in oauth.scopes):

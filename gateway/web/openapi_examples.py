@@ -20,6 +20,7 @@ _OF_SCHEMA: Mapping[tuple[str, str], Any] = {
     ("ServiceClientChange", "expires_at"): "2027-01-31",
 }
 _OF_MEMBER: Mapping[str, Any] = {
+    "acceptAnyServer": False,
     "byMail": True,
     "answer": "Only for the night shift",
     "code": "AB12-CD34",
@@ -45,6 +46,7 @@ _OF_MEMBER: Mapping[str, Any] = {
     "name": "Night shift",
     "org_id": _ID,
     "overlap_hours": 24,
+    "peopleMayConnect": True,
     "platform": "webhook",
     "quietFrom": "22:00",
     "quietUntil": "06:00",
@@ -52,6 +54,7 @@ _OF_MEMBER: Mapping[str, Any] = {
     "responsible_user_id": _ID,
     "role": "admin",
     "scope": "admin",
+    "scopes": ["read"],
     "since": "2026-01-31",
     "stepDownTo": "admin",
     "timeZone": "Europe/Berlin",

@@ -101,6 +101,8 @@ OPERATIONS: dict[tuple[str, str], str] = {
     ("GET", f"{_ORG}/vendor-connections"): "list_vendor_connections",
     ("POST", f"{_ORG}/vendor-connections/{{vendor}}"): "begin_vendor_sign_in",
     ("DELETE", f"{_ORG}/vendor-connections/{{vendor}}"): "end_vendor_connection",
+    ("GET", f"{_ORG}/vendor-connections/{{vendor}}/rules"): "get_vendor_sign_in_rules",
+    ("PUT", f"{_ORG}/vendor-connections/{{vendor}}/rules"): "change_vendor_sign_in_rules",
     ("GET", f"{_ORG}/vendor-health"): "get_vendor_health",
     ("GET", "/api/profile"): "get_profile",
     ("PATCH", "/api/profile"): "change_profile",

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib import auth
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.http import escape_leading_slashes
 from django.utils.translation import gettext
 from mozilla_django_oidc.middleware import SessionRefresh
@@ -92,9 +93,16 @@ class SignInRefresh(SessionRefresh):
         except provider.ProviderUnavailable:
             return _during_outage(request, session_confirmation.confirmed_at(request.session))
         if answer is not None:
-            # Open redirect: the library stores the path unescaped, and a browser reads //host as another site.
-            request.session["oidc_login_next"] = escape_leading_slashes(request.get_full_path())
+            request.session["oidc_login_next"] = _next_page(request)
         return answer
+
+
+def _next_page(request: HttpRequest) -> str:
+    if request.path_info == reverse("vendor-oauth-callback"):
+        # Its query holds a code, which belongs in no session.
+        return reverse("own-connections")
+    # Open redirect: the library stores the path unescaped, and a browser reads //host as another site.
+    return escape_leading_slashes(request.get_full_path())
 
 
 def _is_exempt(path: str) -> bool:

@@ -110,7 +110,7 @@ def _check_credential(
 ) -> Denied | None:
     if credential is not None:  # vendors without a key, too, must be connected by the organization
         return ended_connection(organization, vendor, credential) if credential.needs_sign_in else None
-    if vendor.oauth is not None and "person" in vendor.oauth.connections and principal.user_id:
+    if may_connect_themselves(principal, organization, vendor):
         return Denied(
             Denial.NO_CREDENTIALS,
             f"{vendor.name} is not connected. You can connect it for yourself.",
@@ -124,6 +124,22 @@ def _check_credential(
         vendor.slug,
         **(_connect_page(organization, vendor) if vendor.oauth is not None else {}),
     )
+
+
+def may_connect_themselves(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> bool:
+    """Whether the caller is a person who may sign in to the vendor for their own calls. Spec: contract §8"""
+    offers = vendor.oauth is not None and "person" in vendor.oauth.connections
+    return offers and principal.user_id is not None and vendor.slug not in organization.without_people
+
+
+def is_said_to_be_missing(caller: Caller, vendor: Vendor, denied: Denied) -> bool:
+    """Whether a list of tools says that the vendor is not connected: it was, or only the person can connect it."""
+    if denied.denial is not Denial.NO_CREDENTIALS or vendor.oauth is None:
+        return False
+    if applicable_credential(caller.principal, caller.organization, vendor) is not None:
+        return True
+    is_theirs = may_connect_themselves(caller.principal, caller.organization, vendor)
+    return is_theirs and "organization" not in vendor.oauth.connections
 
 
 def ended_connection(organization: OrganizationAccess, vendor: Vendor, connection: CredentialRef) -> Denied:

@@ -17,7 +17,7 @@ from django.conf import settings
 from gateway.catalog.vendor import Vendor
 from gateway.lib.shared_body import SharedBody
 from proxy.cache.list_bodies import ListPart
-from proxy.calls.decide import may_call_tool, may_use_vendor, tool_rights
+from proxy.calls.decide import is_said_to_be_missing, may_call_tool, may_use_vendor, tool_rights
 from proxy.calls.open_destination import renewed, usable_vendor
 from proxy.outcomes import Denied
 from proxy.protocol.tool_names import ExposedTool
@@ -64,12 +64,20 @@ async def usable_lists(
     `is_unified`: the name of a tool decides its vendor, as at the unified endpoint.
     """
     catalog = context.caller.catalog
-    usable = [vendor for vendor in (vendors or catalog.all()) if may_list(context, vendor)]
+    usable: list[Vendor] = []
+    unconnected: dict[str, str] = {}
+    for vendor in vendors or catalog.all():
+        found = may_use_vendor(context.caller, vendor)
+        if not isinstance(found, Denied):
+            usable.append(vendor)
+        elif is_said_to_be_missing(context.caller, vendor, found):
+            unconnected[vendor.slug] = found.denial.value
     # A name belongs to one vendor only, as in a call: equal names of others are left out, even if the owner is down.
     other_prefixes = [catalog.longer_prefixes(vendor) if is_unified else () for vendor in usable]
-    found = await asyncio.gather(*map(_guarded_part, repeat(context), usable, other_prefixes))
-    unavailable = {vendor.slug: reason for vendor, (_, reason) in zip(usable, found, strict=True) if reason is not None}
-    return [(vendor, part) for vendor, (part, _) in zip(usable, found, strict=True) if part is not None], unavailable
+    parts = await asyncio.gather(*map(_guarded_part, repeat(context), usable, other_prefixes))
+    unavailable = {vendor.slug: reason for vendor, (_, reason) in zip(usable, parts, strict=True) if reason is not None}
+    listed = [(vendor, part) for vendor, (part, _) in zip(usable, parts, strict=True) if part is not None]
+    return listed, unconnected | unavailable
 
 
 def is_shown(context: RequestContext, vendor: Vendor, part: ListPart, tool: ExposedTool) -> bool:

@@ -9,9 +9,10 @@ from uuid import UUID
 import structlog
 
 from credentials.data_key_cache import WrappedKey
-from credentials.errors import UnusableCredential
+from credentials.errors import UnusableCredential, UnusableReason
 from credentials.resolve import CredentialRef
 from credentials.sealing import open_fields
+from credentials.token_audience import covers
 from gateway.catalog.templates import ACCESS_TOKEN, FieldError, vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from proxy.caller import Caller, OrganizationAccess
@@ -80,6 +81,8 @@ def _opened(organization: OrganizationAccess, vendor: Vendor, credential: Creden
         return open_destination(credential, vendor, organization.wrapped_keys, organization.org_id)
     except (UnusableCredential, FieldError) as fault:
         log.error("credential unusable", vendor=vendor.slug, org_id=str(organization.org_id), reason=str(fault))
+        if isinstance(fault, UnusableCredential) and fault.reason is UnusableReason.OTHER_ADDRESS:
+            return ended_connection(organization, vendor, credential)
         return Denied(
             Denial.UNUSABLE_CREDENTIALS,
             f"The stored credentials of {vendor.name} cannot be used."
@@ -92,6 +95,9 @@ def open_destination(
     credential: CredentialRef, vendor: Vendor, wrapped: Sequence[WrappedKey], org_id: UUID
 ) -> Destination:
     """Opens the credential with one of the `wrapped` keys. Raises: UnusableCredential; FieldError."""
+    if credential.is_connection and not covers(credential.resource, vendor.url):
+        # The catalog has moved the vendor: its former token is for another server.
+        raise UnusableCredential(UnusableReason.OTHER_ADDRESS)
     url, headers = _open(credential, vendor, wrapped, org_id)
     key = PoolKey.of(org_id, vendor.slug, credential.id, url, headers)
     arguments = (credential, vendor, wrapped, org_id)

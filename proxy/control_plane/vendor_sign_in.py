@@ -7,20 +7,27 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from credentials.errors import ConnectionNotOffered, UnusableCredential, VendorSignInFailed
+from credentials.errors import ConnectionNotOffered, UnusableCredential, VendorServerChanged, VendorSignInFailed
 from credentials.models import VendorConnection
+from credentials.selectors import sign_in_rules, vendors_without_people
 from credentials.services import vendor_sign_ins
 from credentials.services.vendor_clients import client_for, known_client
-from credentials.services.vendor_connections import store_organization_connection, store_own_connection
+from credentials.services.vendor_connections import (
+    check_people_may_connect,
+    store_organization_connection,
+    store_own_connection,
+)
+from credentials.services.vendor_revocations import give_back
 from credentials.services.vendor_sign_ins import Begun, Flow, flow_of
 from credentials.vendor_asking import ASK, check_endpoint, redirect_uri
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
-from credentials.vendor_oauth.discovery import discover
-from credentials.vendor_oauth.requests import authorization_url, exchange_code
+from credentials.vendor_oauth.discovery import OFFLINE, discover
+from credentials.vendor_oauth.requests import OAuthClient, authorization_url, exchange_code
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.registry import known_vendor
 from gateway.catalog.vendor import OAuthSettings, Vendor
 from gateway.lib import secrets
+from gateway.lib.errors import DomainError
 from gateway.lib.sentences import sentence
 from orgs.models import Membership, Organization, User
 from orgs.roles import Role
@@ -38,6 +45,8 @@ class CallbackQuery:
     code: str = ""
     issuer: str = ""
     error: str = ""
+    # A parameter came twice.
+    is_doubled: bool = False
 
     def __repr__(self) -> str:
         return "CallbackQuery(…)"
@@ -62,17 +71,23 @@ class Offer:
 def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session_key: str, back: str = "") -> str:
     """The address of the vendor's sign-in. No transaction may be open.
 
-    Raises: ConnectionNotOffered; VendorSignInFailed; TooManyVendorRequests; UnusableCredential; NotFound, Forbidden.
+    Raises: ConnectionNotOffered; VendorServerChanged; VendorSignInFailed; TooManyVendorRequests; UnusableCredential;
+    NotFound, Forbidden.
     """
     oauth = _offered(vendor, level)
+    rules = sign_in_rules(membership.organization_id, vendor.slug)
+    if level == PERSON:
+        check_people_may_connect(rules)
     verifier = secrets.random_url_safe()
     try:
         with vendor_requests.slot(membership.organization_id):
             found = discover(vendor.url, ask=ASK, check=check_endpoint, issuer=oauth.issuer, scopes=oauth.scopes)
+            if rules.issuer and not oauth.issuer and found.server.issuer != rules.issuer:
+                raise VendorServerChanged(rules.issuer, found.server.issuer)
             client = client_for(membership.organization, vendor, found.server)
     except VendorOAuthFault as fault:
         raise VendorSignInFailed(fault.reason) from None
-    scopes = " ".join(found.scopes)
+    scopes = " ".join(asked_scopes(found.scopes, rules.scope_list))
     state = vendor_sign_ins.begin(
         membership=membership,
         vendor=vendor.slug,
@@ -93,6 +108,13 @@ def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session
     )
 
 
+def asked_scopes(named: Sequence[str], allowed: Sequence[str]) -> list[str]:
+    """Those of the vendor that the organization's rules allow; without rules all, without names the rules' own."""
+    if not allowed:
+        return list(named)
+    return [each for each in named if each in allowed or each == OFFLINE] if named else list(allowed)
+
+
 def finish_sign_in(*, actor: User, session_key: str, query: CallbackQuery) -> SignedIn:
     """Take the sign-in, exchange the code and store the connection.
 
@@ -102,20 +124,29 @@ def finish_sign_in(*, actor: User, session_key: str, query: CallbackQuery) -> Si
     begun = vendor_sign_ins.take(actor=actor, session_key=session_key, state=query.state)
     vendor = known_vendor(begun.vendor)
     _offered(vendor, begun.level)
-    tokens = _exchanged(begun, vendor, query)
-    if begun.level == PERSON:
-        stored = store_own_connection(membership=begun.membership, vendor=vendor, flow=begun.flow, tokens=tokens)
-    else:
-        organization = begun.membership.organization
-        stored = store_organization_connection(
-            actor=actor, organization=organization, vendor=vendor, flow=begun.flow, tokens=tokens
-        )
+    client, tokens = _exchanged(begun, vendor, query)
+    try:
+        stored = _stored(begun, actor, vendor, tokens)
+    except DomainError:
+        # The vendor has granted what nobody here may use.
+        give_back(vendor.slug, begun.flow.revocation_endpoint, client, tokens)
+        raise
     return SignedIn(stored, vendor, begun.back)
 
 
-def _exchanged(begun: Begun, vendor: Vendor, query: CallbackQuery) -> Tokens:
+def _stored(begun: Begun, actor: User, vendor: Vendor, tokens: Tokens) -> VendorConnection:
+    if begun.level == PERSON:
+        return store_own_connection(membership=begun.membership, vendor=vendor, flow=begun.flow, tokens=tokens)
+    return store_organization_connection(
+        actor=actor, organization=begun.membership.organization, vendor=vendor, flow=begun.flow, tokens=tokens
+    )
+
+
+def _exchanged(begun: Begun, vendor: Vendor, query: CallbackQuery) -> tuple[OAuthClient, Tokens]:
     """Raises: VendorSignInFailed."""
     flow = begun.flow
+    if query.is_doubled:
+        raise VendorSignInFailed(sentence("The vendor’s authorization server sent a contradictory response."))
     _check_issuer(flow, query.issuer)
     if query.error:
         raise VendorSignInFailed(
@@ -148,7 +179,7 @@ def _exchanged(begun: Begun, vendor: Vendor, query: CallbackQuery) -> Tokens:
         raise VendorSignInFailed(fault.message) from None
     if isinstance(answer, Refused):
         raise VendorSignInFailed(sentence("The authorization server refused the code: %(code)s.", code=answer.code))
-    return answer
+    return client, answer
 
 
 def _check_issuer(flow: Flow, issuer: str) -> None:
@@ -167,8 +198,11 @@ def offers_for(members: Iterable[Membership], held: Sequence[VendorConnection], 
     """By organization and vendor."""
     vendors = [each for each in catalog.all() if each.oauth is not None and PERSON in each.oauth.connections]
     known = {(row.organization_id, row.vendor): row for row in held}
+    of_all = list(members)
+    forbidden = vendors_without_people([member.organization_id for member in of_all])
     return [
         Offer(member.organization, vendor, known.get((member.organization_id, vendor.slug)))
-        for member in members
+        for member in of_all
         for vendor in sorted(vendors, key=lambda each: each.name.casefold())
+        if (member.organization_id, vendor.slug) not in forbidden
     ]

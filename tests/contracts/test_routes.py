@@ -127,6 +127,8 @@ TABLE: dict[tuple[str, str], Row] = {
     ("GET", f"{ORG}/vendor-connections"): Row("admin", 200),
     ("POST", f"{ORG}/vendor-connections/{{vendor}}"): Row("admin", 422),
     ("DELETE", f"{ORG}/vendor-connections/{{vendor}}"): Row("admin", 404, to_admins=404),
+    ("GET", f"{ORG}/vendor-connections/{{vendor}}/rules"): Row("admin", 200),
+    ("PUT", f"{ORG}/vendor-connections/{{vendor}}/rules"): Row("admin", 422, {"peopleMayConnect": False}),
     ("POST", f"{ORG}/teams"): Row("admin", 201, {"name": "New"}),
     ("GET", f"{ORG}/teams"): Row("admin", 200),
     ("PATCH", TEAM): Row("admin", 200, {"name": "Newer"}),

@@ -41,6 +41,7 @@ from orgs.roles import Role  # noqa: E402
 from orgs.services import members, server_access, tool_access  # noqa: E402
 from orgs.services.organizations import create_organization as create  # noqa: E402
 from orgs.services.organizations import delete_organization as delete  # noqa: E402
+from tests.e2e import connection_operations  # noqa: E402
 from tests.factories import catalog_text  # noqa: E402
 from tests.factories.cast import signed_in_session  # noqa: E402
 
@@ -262,6 +263,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         run_task,
         sealed_credential,
         session_with,
+        *connection_operations.OPERATIONS,
     )
 }
 

@@ -10,18 +10,8 @@ from django.http import HttpResponse
 from django.test import Client as Browser
 
 from tests.factories.catalog_text import load_catalog
+from tests.vendors.servers import OAUTH_VENDOR as VENDOR
 from tests.vendors.servers import OAuthVendor
-
-VENDOR = """
-[[vendor]]
-slug = "signin"
-name = "Sign In"
-url = "{url}"
-docs_url = "https://vendor.example/docs"
-timeout_seconds = 10
-[vendor.oauth]
-{more}
-"""
 
 
 def load_oauth_vendor(url: str, more: str = "") -> None:

@@ -201,6 +201,19 @@ def _program(name: str, *arguments: str, python: Path = Path(sys.executable)) ->
     return lambda port: (str(python), str(HERE / "programs" / name), *arguments, str(port))
 
 
+# The catalog entry; `more`: lines of its table `oauth`.
+OAUTH_VENDOR = """
+[[vendor]]
+slug = "signin"
+name = "Sign In"
+url = "{url}"
+docs_url = "https://vendor.example/docs"
+timeout_seconds = 10
+[vendor.oauth]
+{more}
+"""
+
+
 @dataclass(frozen=True)
 class OAuthVendor:
     """A running vendor that people sign in to, with its own authorization server."""

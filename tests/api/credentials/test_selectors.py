@@ -141,9 +141,9 @@ def test_refs_carry_what_a_call_needs(setting: Setting) -> None:
     assert (wrapped.version, wrapped.key_id, type(wrapped.wrapped)) == (1, "test-2", bytes)
 
 
-def test_a_snapshot_costs_three_queries(setting: Setting) -> None:
+def test_a_snapshot_costs_four_queries(setting: Setting) -> None:
     setting.store_everywhere()
     with CaptureQueriesContext(connection) as queries:
         credential_refs(setting.cast.org.id)
         wrapped_keys(setting.cast.org.id)
-    assert len(queries) == 3
+    assert len(queries) == 4

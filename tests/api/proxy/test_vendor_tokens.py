@@ -14,10 +14,10 @@ from audit.models import AdminAuditEntry
 from credentials.connection_refresh import FRESH, RETRY_AFTER, Claim, claim
 from credentials.models import VendorConnection
 from credentials.resolve import CredentialRef
-from credentials.selectors import connection_ref
-from gateway.coordination import backend
+from credentials.selectors import connection_ref, people_vendors, vendors_in_use, vendors_of_person
+from credentials.services.vendor_revocations import send_revocations
+from gateway.coordination import backend, epochs
 from gateway.lib import clock
-from orgs.models import Membership
 from proxy.caller_cache import CallerCache
 from proxy.vendor_tokens import VendorTokens
 from tests.api.oauth_ext.flow import make_flow
@@ -26,6 +26,7 @@ from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, make_tenant
 from tests.factories.threads import in_thread
 from tests.factories.vendor_oauth import connect_organization, connect_person, load_oauth_vendor
+from tests.fakes.raw_vendor import OK, raw_vendor, says
 from tests.vendors.servers import OAuthVendor
 
 pytest_plugins = ("tests.vendors.fixtures",)
@@ -69,7 +70,12 @@ def _make_due(*, ended: bool) -> CredentialRef:
     return connection_ref(_row())
 
 
+def _bump(cast: Cast) -> None:
+    backend.current().bump_epochs([epochs.organization(cast.org.id)])
+
+
 make_due = sync_to_async(_make_due)
+bump = sync_to_async(_bump)
 row = sync_to_async(_row)
 
 
@@ -189,6 +195,19 @@ async def test_a_refused_renewal_asks_for_a_sign_in(
     assert answer.json()["result"]["content"][0]["text"] == "hi"
 
 
+async def test_a_token_goes_to_no_other_address_than_it_was_issued_for(
+    tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor
+) -> None:
+    async with raw_vendor(says(OK)) as other:
+        await in_thread(lambda: load_oauth_vendor(other.url))
+        answer = await agent.call(tenant.agent_key, "signin_echo", words="hi")
+        assert answer.json()["result"]["isError"] is True
+        assert "sign in again" in answer.json()["result"]["content"][0]["text"]
+        assert not other.requests
+    await in_thread(lambda: load_oauth_vendor(oauth_vendor.mcp_url))
+    assert (await agent.call(tenant.agent_key, "signin_echo", words="hi")).json()["result"]["isError"] is False
+
+
 async def test_a_process_that_died_holds_the_others_up_for_its_lease_only(
     processes: list[VendorTokens], oauth_vendor: OAuthVendor
 ) -> None:
@@ -219,9 +238,79 @@ class TestPeople:
             found[who] = answer.json()["result"]["content"][0]["text"]
         assert found == {"admin": "read write", "owner": "read", "bot": "read"}
 
-    async def test_a_removed_person_has_none(self, tokens: dict[str, str], agent: Agent, committed_cast: Cast) -> None:
-        await sync_to_async(Membership.objects.filter(user=committed_cast.user("admin")).delete)()
+    async def test_a_removed_persons_next_call_is_refused(
+        self, tokens: dict[str, str], agent: Agent, committed_cast: Cast, oauth_vendor: OAuthVendor
+    ) -> None:
+        cast, before = committed_cast, oauth_vendor.stats().get("grants_ended", 0)
+        assert (await agent.call(tokens["admin"], "signin_scopes")).status_code == 200
+        path = f"/api/orgs/{cast.org.id}/members/{cast.user('admin').pk}"
+        await in_thread(lambda: cast.client("owner").delete(path))
+        assert (await agent.call(tokens["admin"], "signin_scopes")).status_code == 401
         assert await sync_to_async(VendorConnection.objects.filter(membership__isnull=False).count)() == 0
+        await sync_to_async(send_revocations)(clock.now())
+        assert oauth_vendor.stats()["grants_ended"] == before + 1
+
+    @pytest.mark.parametrize("who", ["the person", "an admin, for all people"])
+    async def test_after_its_end_the_next_call_does_not_use_it(
+        self, tokens: dict[str, str], agent: Agent, committed_cast: Cast, oauth_vendor: OAuthVendor, who: str
+    ) -> None:
+        cast, before = committed_cast, oauth_vendor.stats().get("grants_ended", 0)
+        assert (await agent.call(tokens["admin"], "signin_scopes")).json()["result"]["isError"] is False
+        await sync_to_async(cast.org.credentials.all().delete)()
+        own, rules = "/api/profile/vendor-connections/signin", "vendor-connections/signin/rules"
+        if who == "the person":
+            await in_thread(lambda: cast.client("admin").delete(f"{own}?org_id={cast.org.id}"))
+        else:
+            body = {"peopleMayConnect": False}
+            path = f"/api/orgs/{cast.org.id}/{rules}"
+            await in_thread(lambda: cast.client("owner").put(path, body, content_type="application/json"))
+        answer = (await agent.call(tokens["admin"], "signin_scopes")).json()["result"]
+        assert answer["isError"] is True
+        own_page = "/profile/connections" in answer["content"][0]["text"]
+        assert own_page is (who == "the person"), "who may not connect is not sent there"
+        await sync_to_async(send_revocations)(clock.now())
+        assert oauth_vendor.stats()["grants_ended"] == before + 2, "the organization's, and the person's"
+
+
+class TestPersonOnly:
+    """A vendor without a connection of the organization."""
+
+    @pytest.fixture
+    def tokens(self, tenant: Tenant, oauth_vendor: OAuthVendor, committed_cast: Cast) -> dict[str, str]:
+        cast = committed_cast
+        load_oauth_vendor(oauth_vendor.mcp_url, 'connections = ["person"]')
+        cast.org.credentials.all().delete()
+        return {**{who: person_token(cast, who) for who in ("admin", "owner")}, "bot": tenant.agent_key}
+
+    async def test_the_list_says_that_it_is_not_connected(
+        self, tokens: dict[str, str], agent: Agent, committed_cast: Cast, oauth_vendor: OAuthVendor
+    ) -> None:
+        cast = committed_cast
+        assert await self._listed(agent, tokens["admin"]) == ([], {"signin": "no_credentials"})
+        assert await self._listed(agent, tokens["bot"]) == ([], {}), "an agent cannot connect it"
+        await in_thread(lambda: connect_person(cast.client("admin"), cast.org.id, oauth_vendor))
+        assert await self._listed(agent, tokens["admin"]) == (["signin_echo", "signin_scopes"], {})
+        assert await self._listed(agent, tokens["owner"]) == ([], {"signin": "no_credentials"})
+        oauth_vendor.end_all()
+        await make_due(ended=True)
+        await bump(cast)
+        assert await self._listed(agent, tokens["admin"]) == ([], {"signin": "no_credentials"})
+
+    async def test_it_counts_as_connected(
+        self, tokens: dict[str, str], committed_cast: Cast, oauth_vendor: OAuthVendor
+    ) -> None:
+        cast = committed_cast
+        assert await sync_to_async(people_vendors)(cast.org) == []
+        await in_thread(lambda: connect_person(cast.client("admin"), cast.org.id, oauth_vendor))
+        assert await sync_to_async(people_vendors)(cast.org) == ["signin"]
+        assert await sync_to_async(people_vendors)(cast.other_org) == []
+        assert await sync_to_async(vendors_in_use)() == {"signin"}
+        found = {who: await sync_to_async(vendors_of_person)(cast.user(who)) for who in ("admin", "owner")}
+        assert found == {"admin": {"signin"}, "owner": set()}
+
+    async def _listed(self, agent: Agent, bearer: str) -> tuple[list[str], dict[str, str]]:
+        result = (await agent.rpc(bearer, "tools/list")).json()["result"]
+        return [each["name"] for each in result["tools"]], result.get("_meta", {}).get("gateway/unavailable", {})
 
 
 async def test_without_any_connection_the_person_is_told_where_to_connect(

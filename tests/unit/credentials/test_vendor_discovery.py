@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from django.conf import LazySettings
 
-from credentials.vendor_asking import ask_vendor_server, check_endpoint
+from credentials.vendor_asking import ask_vendor_server, catalog_client, check_endpoint
 from credentials.vendor_oauth import answers
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
 from credentials.vendor_oauth.discovery import discover
 from credentials.vendor_oauth.requests import register
+from gateway.catalog.vendor import OAuthSettings, Vendor
+from gateway.catalog.vendor_rules import catalog_faults
 from gateway.lib import guarded_client
 from gateway.lib.guarded_client import Response
 
@@ -155,6 +158,50 @@ def test_faults_of_the_connection_become_sentences(
     assert str(refusal.value.reason).endswith(".")
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://auth.example/authorize#",
+        "https://auth.example/authorize\nRefresh: 0",
+        "https://auth.example/auth orize",
+        "https://auth.example/authorize\\@evil.example",
+        "https://auth.example/authorize?client_id=other",
+        "https://auth.example/authorize?tenant=1&redirect_uri=https%3A%2F%2Fevil.example",
+        "https://auth.example/authorize?state=",
+    ],
+)
+def test_endpoints_that_read_in_two_ways_are_refused(address: str) -> None:
+    with pytest.raises(VendorOAuthFault):
+        found(Web({AT_PATH: PRM, OAUTH: {**SERVER, "authorization_endpoint": address}}))
+    asked = found(Web({AT_PATH: PRM, OAUTH: {**SERVER, "authorization_endpoint": "https://auth.example/a?tenant=1"}}))
+    assert asked.server.authorization_endpoint == "https://auth.example/a?tenant=1"
+
+
+class TestClientOfTheCatalog:
+    """A secret that an operator entered goes to the one server that the catalog names."""
+
+    OAUTH = OAuthSettings(issuer=ISSUER, client_id="ours", client_secret_env="ACME_SECRET")
+
+    @pytest.fixture(autouse=True)
+    def _secret(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ACME_SECRET", "s3cret")
+
+    def test_to_its_server(self) -> None:
+        assert catalog_client(self.OAUTH, ISSUER).secret == "s3cret"
+        assert catalog_client(OAuthSettings(client_id="public"), "https://found.example").client_id == "public"
+
+    def test_to_no_other(self) -> None:
+        with pytest.raises(VendorOAuthFault):
+            catalog_client(self.OAUTH, "https://evil.example")
+        with pytest.raises(VendorOAuthFault):
+            catalog_client(msgspec.structs.replace(self.OAUTH, issuer=""), ISSUER)
+
+    def test_a_catalog_without_the_server_is_refused(self) -> None:
+        vendor = Vendor("acme", "Acme", MCP, oauth=msgspec.structs.replace(self.OAUTH, issuer=""))
+        assert [path for path, _ in catalog_faults([vendor])] == [("vendor", 0, "oauth", "issuer")]
+        assert not list(catalog_faults([msgspec.structs.replace(vendor, oauth=self.OAUTH)]))
+
+
 def answer(status: int, body: Any) -> Response:
     return Response(status, {}, body if isinstance(body, bytes) else json.dumps(body).encode())
 
@@ -180,6 +227,16 @@ def test_tokens_are_read() -> None:
 @pytest.mark.parametrize("status", [400, 401])
 def test_a_refusal_has_its_code(status: int) -> None:
     assert answers.tokens(answer(status, {"error": "invalid_grant"})) == Refused("invalid_grant")
+
+
+def test_nothing_that_was_sent_is_repeated() -> None:
+    # It would be shown: a server could name a token as its error or as a scope.
+    assert answers.tokens(answer(400, {"error": "rt-0123456789"})) == Refused("unknown_error")
+    for echo in (GOOD["access_token"], f"read {GOOD['refresh_token']}"):
+        read = answers.tokens(answer(200, {**GOOD, "scope": echo}))
+        assert isinstance(read, Tokens)
+        assert read.scopes is None
+    assert "aaaa" not in repr(answer(200, GOOD))
 
 
 @pytest.mark.parametrize(

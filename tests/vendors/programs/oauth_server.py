@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qs
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import (
@@ -36,7 +37,8 @@ ORIGIN = f"http://127.0.0.1:{PORT}"
 class Control:
     lifetime_s: int = 3600
     refresh_pause_s: float = 0.0
-    refresh_fault: str = ""  # "500", "429" or "garbage"
+    refresh_fault: str = ""  # "500", "429", "garbage", or "echo": a refusal that repeats what was sent
+    grace: bool = False  # a refresh token that was used may be used again, and ends nothing
     scopes: str = ""  # granted instead of those asked for
 
 
@@ -104,6 +106,9 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
         STATE.count("refresh_asked")
+        if refresh_token in STATE.used and STATE.control.grace:
+            STATE.count("repeated")
+            STATE.refresh[refresh_token] = STATE.used.pop(refresh_token)
         if refresh_token in STATE.used:
             STATE.count("replayed")
             STATE.used[refresh_token].is_ended = True
@@ -221,7 +226,12 @@ class Faults:
             await self._app(scope, receive, send)
             return
         STATE.count("faulty")
-        answer = Response("{]", 200) if fault == "garbage" else Response("", int(fault))
+        if fault == "echo":
+            form = parse_qs((await Request(scope, receive).body()).decode())
+            sent = form.get("refresh_token", form.get("code", [""]))[0]
+            answer: Response = JSONResponse({"error": sent[:60], "error_description": sent}, 400)
+        else:
+            answer = Response("{]", 200) if fault == "garbage" else Response("", int(fault))
         await answer(scope, receive, send)
 
 
