@@ -141,9 +141,9 @@ def configured_verdicts(store: CoordinationStore | None) -> EraVerdicts:
     )
 
 
-def stored_verdicts(store: CoordinationStore, vendor: str, credentials: Iterable[UUID]) -> Mapping[UUID, Verdict]:
-    """The last verdicts for pages and commands, by credential. Raises: CoordinationUnavailable."""
-    names = {_name(vendor, each): each for each in credentials}
+def stored_verdicts(store: CoordinationStore, credentials: Iterable[tuple[str, UUID]]) -> Mapping[UUID, Verdict]:
+    """The last verdicts, for pages and commands. `credentials`: vendor and id. Raises: CoordinationUnavailable."""
+    names = {_name(vendor, each): each for vendor, each in credentials}
     found = {names[name]: _decoded(raw) for name, raw in store.health(list(names)).items() if name in names}
     return {credential: verdict for credential, verdict in found.items() if verdict is not None}
 

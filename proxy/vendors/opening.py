@@ -111,3 +111,29 @@ class Opener:
             on_connected=self.on_connected,
             verdict=verdict,
         )
+
+
+async def open_for_check(transport: VendorTransport, access: VendorAccess, *, deadline: float) -> VendorSession:
+    """A session outside of the pool. It begins with a handshake, and a vendor that refuses is asked for its revision.
+
+    Raises: VendorProblem; OtherEra.
+    """
+    session = VendorSession(transport, access)
+    try:
+        await session.initialize(deadline=deadline)
+    except (VendorProblem, OtherEra) as refused:
+        if isinstance(refused, VendorProblem) and refused.fault is not VendorFault.BAD_RESPONSE:
+            raise
+        modern = ModernSession(transport, access)
+        if not await _is_modern(modern, deadline):
+            raise
+        return modern
+    return session
+
+
+async def _is_modern(session: ModernSession, deadline: float) -> bool:
+    try:
+        return (await session.discover(deadline=deadline))[0] is Era.MODERN
+    except VendorProblem as problem:
+        log.debug("vendor does not say its revision", fault=problem.fault.value)
+        return False
