@@ -32,6 +32,10 @@ class ProgressRelay:
         return self._wanted.token is not None
 
     @property
+    def asked_log_level(self) -> str | None:
+        return self._wanted.log_level
+
+    @property
     def has_pending(self) -> bool:
         return bool(self._pending)
 

@@ -32,6 +32,7 @@ from proxy.rate_limited_calls import RateLimitedCalls
 from proxy.secret_echo_detector import SecretEchoDetector
 from proxy.tool_change_detector import ToolChangeDetector
 from proxy.vendor_tokens import VendorTokens
+from proxy.vendors.era_verdicts import configured_verdicts
 from proxy.vendors.pool import SessionPool, configured_pool
 from proxy.vendors.stored_lists import StoredLists
 from proxy.vendors.tool_directory import ToolDirectory, configured_directory
@@ -174,7 +175,7 @@ def _collapse_pages() -> Awaitable[int]:
 def _build() -> Runtime:
     store = backend.current()
     transport = configured_transport()
-    pool = configured_pool(transport, store)
+    pool = configured_pool(transport, store, configured_verdicts(store))
     audit = AuditWriter()
     audit.start()
     caller_cache = CallerCache(store, is_database_down=lambda: audit.outage.is_active)

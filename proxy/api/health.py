@@ -33,6 +33,13 @@ class VendorHealthOut(serializers.Serializer[Any]):
     errorDetail = serializers.CharField(
         source="error_detail", allow_null=True, help_text="Present only while the status is degraded or down."
     )
+    protocolVersion = serializers.CharField(
+        source="protocol_version",
+        help_text="The MCP revision that calls to the vendor use; empty until the vendor was first asked.",
+    )
+    protocolVersionAt = Timestamp(
+        source="protocol_version_at", allow_null=True, help_text="When the vendor was asked for its revision."
+    )
     circuit = serializers.ChoiceField(
         CIRCUIT_CHOICES,
         source="circuit_state",

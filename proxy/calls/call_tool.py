@@ -47,6 +47,7 @@ from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.send import send_request
+from proxy.vendors.tool_request import ToolRequest
 
 log = structlog.get_logger(__name__)
 # These fail the whole request, with 401 or 503, instead of becoming an outcome.
@@ -222,6 +223,7 @@ async def _send(
             timing=context.timing,
             relay=call.relay,
             is_repeatable=found.policy.read_only,
+            tool=ToolRequest(found.listed.definitions[found.tool.vendor_name]),
         )
     except VendorProblem as problem:
         if found.credential.is_connection and problem.is_rejection and not is_repeated:

@@ -15,6 +15,7 @@ from credentials.resolve import CredentialRef, resolve
 from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
 from gateway.catalog.vendor import Vendor
+from gateway.coordination import backend
 from gateway.lib.errors import DomainError
 from gateway.lib.sentences import sentence
 from orgs.models import Membership, Organization
@@ -26,6 +27,7 @@ from proxy.credential_lists import CredentialDeleted, record_list
 from proxy.outcomes import VendorFault
 from proxy.protocol.tool_definitions import approvable_json
 from proxy.vendors.destination import Destination
+from proxy.vendors.era_verdicts import configured_verdicts
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import configured_pool
 from proxy.vendors.tool_directory import configured_directory
@@ -102,7 +104,7 @@ def _discover_with(
 async def discover(vendor: Vendor, destination: Destination, within_s: float) -> Mapping[str, dict[str, Any]]:
     """The vendor's tool definitions by its own names, in its order. Raises: VendorFailed. Spec: §4.9 · D78"""
     transport = configured_transport()
-    pool = configured_pool(transport, None)
+    pool = configured_pool(transport, None, configured_verdicts(backend.current()))
     received: list[ReceivedList] = []
     directory = configured_directory(pool, on_fetched=lambda _, fetched: received.append(fetched))
     deadline = asyncio.get_running_loop().time() + within_s

@@ -12,9 +12,11 @@ from audit.plain_text import plain_text
 from gateway.catalog.vendor import Vendor
 from proxy.protocol import replies, tool_definitions, versions
 from proxy.protocol.json_schema import COMBINATORS, DATA, as_dict
+from proxy.protocol.modern import eras, vendor_requests
 from proxy.protocol.modern.param_headers import ANNOTATION, annotated
 from proxy.protocol.tool_names import ExposedTools
 from proxy.vendors.conversation import Conversation, Reply
+from proxy.vendors.era_verdicts import Verdict
 from proxy.vendors.handshake import INITIALIZED, base_headers
 from proxy.vendors.transport import VendorTransport, configured_transport
 
@@ -35,10 +37,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class OpenedCredential:
-    """The vendor's address for one organization, and headers with its credential. Never printed."""
+    """The vendor's address for one organization, and headers with its credential. Never printed.
+
+    `verdict`: the revision that calls of this credential use.
+    """
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
+    verdict: Verdict | None = None
 
 
 async def diagnose(vendor: Vendor, opened: OpenedCredential | None) -> list[Finding]:
@@ -60,6 +66,9 @@ async def _diagnose(transport: VendorTransport, vendor: Vendor, opened: OpenedCr
         bare = Conversation(transport, vendor.url, base_headers(), vendor.timeout_seconds)
         reply = await bare.initialize()
         needs_none = isinstance(reply.message, replies.VendorResult)
+        if reply.status in (400, 404) and not needs_none:
+            asked = await bare.discover()
+            needs_none, reply = bare.is_modern, asked if bare.is_modern else reply
         findings.append(_without_credentials(reply))
         if reply.session_id:
             await bare.notify("DELETE", None)
@@ -69,6 +78,9 @@ async def _diagnose(transport: VendorTransport, vendor: Vendor, opened: OpenedCr
         return [*findings, Finding("with credentials", "not tried: name an organization with --org")]
     headers = {**base_headers(), **opened.headers}
     conversation = Conversation(transport, opened.url, headers, vendor.timeout_seconds)
+    if opened.verdict is not None:
+        text = f"MCP {opened.verdict.version}, as it said at {opened.verdict.at:%Y-%m-%d %H:%M} UTC"
+        findings.append(Finding("revision in use", text))
     return [*findings, *await _with_credentials(conversation, vendor)]
 
 
@@ -82,12 +94,17 @@ def _without_credentials(reply: Reply) -> Finding:
 
 
 async def _with_credentials(conversation: Conversation, vendor: Vendor) -> list[Finding]:
+    asked = await conversation.discover()
+    revision = Finding("server/discover", f"{_what_it_says(conversation, asked)}, {asked.latency_ms} ms")
+    if conversation.is_modern:
+        return [revision, Finding("reply kind", asked.kind), *await _tools(conversation, vendor)]
     reply = await conversation.initialize()
     if not isinstance(reply.message, replies.VendorResult):
-        return [Finding("initialize", f"{reply.summary}, {reply.latency_ms} ms", True)]
+        return [revision, Finding("initialize", f"{reply.summary}, {reply.latency_ms} ms", True)]
     raw = reply.message.raw_result
     version = replies.protocol_version(raw)
     findings = [
+        revision,
         Finding("initialize", f"HTTP 200, {reply.latency_ms} ms"),
         Finding("protocol version", version or "names none", version not in versions.NEWEST_FIRST),
         Finding("server version", replies.server_version(raw) or "names none"),
@@ -100,6 +117,16 @@ async def _with_credentials(conversation: Conversation, vendor: Vendor) -> list[
     if reply.session_id:
         findings.append(Finding("end of session", await conversation.notify("DELETE", None)))
     return findings
+
+
+def _what_it_says(conversation: Conversation, asked: Reply) -> str:
+    """Which revision the vendor speaks, by its answer to `server/discover`."""
+    if conversation.is_modern:
+        return f"it speaks MCP {vendor_requests.VERSION}, without sessions"
+    if not isinstance(asked.message, replies.VendorResult):
+        return f"an earlier revision: {asked.summary}"
+    named = ", ".join(eras.supported_versions(asked.message.raw_result)) or "no version"
+    return f"an earlier revision: it names {named}"
 
 
 async def _tools(conversation: Conversation, vendor: Vendor) -> list[Finding]:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.protocol import jsonrpc, replies, sse
+from proxy.protocol.modern import eras, headers, vendor_requests
+from proxy.protocol.modern.eras import Era
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.handshake import INITIALIZE_PARAMS, session_headers, spoken_version
+from proxy.vendors.handshake import CLIENT_INFO, INITIALIZE_PARAMS, session_headers, spoken_version
 from proxy.vendors.message_reader import read_stream
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.transport import VendorTransport
@@ -46,12 +48,20 @@ class Reply:
 
 @dataclass(slots=True)
 class Conversation:
-    """One session. Each exchange may take `deadline_s` seconds."""
+    """One session. Each exchange may take `deadline_s` seconds. `is_modern`: requests are of the modern revision."""
 
     transport: VendorTransport
     url: str
     headers: dict[str, str] = field(repr=False)
     deadline_s: float
+    is_modern: bool = False
+
+    async def discover(self) -> Reply:
+        """Send `server/discover`. Later requests are of the modern revision if the vendor speaks it."""
+        self.is_modern = True
+        reply = await self.request("server/discover", {})
+        self.is_modern = reply.status == 200 and eras.of_answer(200, reply.message) is Era.MODERN
+        return reply
 
     async def initialize(self) -> Reply:
         """Send `initialize`. Later requests carry the session id and the protocol version from its answer.
@@ -66,9 +76,13 @@ class Conversation:
     async def request(self, method: str, params: Mapping[str, Any]) -> Reply:
         reply, began_s = Reply(), time.perf_counter()
         deadline = asyncio.get_running_loop().time() + self.deadline_s
+        sent = self.headers
+        if self.is_modern:
+            sent = {**sent, **session_headers(vendor_requests.VERSION, None), **headers.of_request(method, params)}
+            params = vendor_requests.with_meta(params, CLIENT_INFO)
         body = jsonrpc.request(1, method, params)
         try:
-            async with self.transport.request("POST", self.url, self.headers, body, deadline=deadline) as answer:
+            async with self.transport.request("POST", self.url, sent, body, deadline=deadline) as answer:
                 reply.head_ms = _ms_since(began_s)
                 reply.status = answer.status
                 reply.kind = "event stream" if answer.is_event_stream else "JSON"

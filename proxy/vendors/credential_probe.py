@@ -13,6 +13,7 @@ from gateway.lib.outbound import AddressRefused
 from proxy.outcomes import VendorFault
 from proxy.protocol import replies
 from proxy.vendors.errors import AddressNotAllowed, StaleSession, VendorProblem
+from proxy.vendors.opening import open_for_check
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import configured_transport
 from proxy.vendors.vendor_access import VendorAccess
@@ -25,12 +26,11 @@ _TIME_LEFT_S = 0.5
 async def probe_credentials(
     url: str, headers: Mapping[str, str], method: str, params: Mapping[str, Any], timeout_s: float
 ) -> ProbeAnswer:
-    """`initialize` and one request, for credentials.vendor_check.VendorProbe. Raises: AddressRefused."""
+    """A session and one request, for credentials.vendor_check.VendorProbe. Raises: AddressRefused."""
     transport = configured_transport()
-    session = VendorSession(transport, VendorAccess(url, headers))
     deadline = asyncio.get_running_loop().time() + timeout_s
     try:
-        await session.initialize(deadline=deadline)
+        session = await open_for_check(transport, VendorAccess(url, headers), deadline=deadline)
         answer = await session.request(method, params, deadline=deadline)
         tools = await _count_tools(session, answer, method, deadline)
         await session.close()

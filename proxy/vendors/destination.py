@@ -16,6 +16,7 @@ class PoolKey:
     vendor: str
     credential_id: uuid.UUID
     digest: bytes  # of all of them; compared alone, because keys are looked up several times a call
+    place: bytes = b""  # digest of all but the headers, which change with each token of a sign-in
 
     @classmethod
     def of(
@@ -24,7 +25,8 @@ class PoolKey:
         """A replaced credential has another digest."""
         owner_parts = (org_id.hex, vendor, credential_id.hex, url)
         parts = "\0".join([*owner_parts, *(f"{name}\0{headers[name]}" for name in sorted(headers))])
-        return cls(org_id, vendor, credential_id, hashlib.sha256(parts.encode()).digest())
+        place = hashlib.sha256("\0".join(owner_parts).encode()).digest()
+        return cls(org_id, vendor, credential_id, hashlib.sha256(parts.encode()).digest(), place)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PoolKey) and self.digest == other.digest

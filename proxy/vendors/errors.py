@@ -86,6 +86,13 @@ class StaleSession(Exception):
         self.status, self.error, self.is_certain = status, error, is_certain  # `error`: the JSON-RPC error, if any
 
 
+class OtherEra(StaleSession):
+    """The vendor refused a request, before it ran anything, because of the revision of MCP that it is of."""
+
+    def __init__(self, status: int, error: RpcError | None) -> None:
+        super().__init__(status, error, is_certain=True)
+
+
 def unavailable(
     detail: str = sentence("The vendor couldn’t be reached."),
     evidence: Evidence = Evidence.NONE,

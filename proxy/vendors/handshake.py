@@ -6,11 +6,12 @@ from typing import Any
 
 from proxy.protocol import jsonrpc, replies, versions
 
+CLIENT_INFO = {"name": "mcp-gateway", "version": "1"}
 # Empty capabilities: a vendor that keeps to them sends no requests that would have to be refused.
 INITIALIZE_PARAMS: dict[str, Any] = {
     "protocolVersion": versions.NEWEST,
     "capabilities": {},
-    "clientInfo": {"name": "mcp-gateway", "version": "1"},
+    "clientInfo": CLIENT_INFO,
 }
 INITIALIZED = jsonrpc.notification("notifications/initialized")
 

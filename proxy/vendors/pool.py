@@ -18,10 +18,11 @@ from proxy.vendors import errors
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.circuits import Circuits
 from proxy.vendors.destination import Destination, PoolKey
+from proxy.vendors.era_verdicts import EraVerdicts
 from proxy.vendors.errors import Evidence, VendorProblem
+from proxy.vendors.opening import Opener
 from proxy.vendors.session import CLOSE_DEADLINE_S, VendorSession
 from proxy.vendors.transport import VendorTransport
-from proxy.vendors.vendor_access import VendorAccess
 
 # A session without an id costs the vendor nothing. It ends all the same: a vendor that was replaced by a newer release
 # may refuse the version that was negotiated.
@@ -46,12 +47,15 @@ class SessionPool:
         max_awake: int,
         bulkhead: Bulkhead,
         circuits: Circuits,
+        verdicts: EraVerdicts | None = None,
     ) -> None:
+        """Without `verdicts` vendors are spoken to in the earlier revisions."""
         self.bulkhead, self.circuits = bulkhead, circuits
         self.on_tools_changed: Callable[[PoolKey], None] | None = None
         # Gets the tool whose answer contained a stored credential.
         self.on_secret_echoed: Callable[[PoolKey, str], None] | None = None
         self._transport = transport
+        self._verdicts = verdicts
         self._idle_s = idle_s
         self._max_awake = max_awake
         self._sessions: FairShareCache[PoolKey, VendorSession] = FairShareCache(
@@ -83,8 +87,13 @@ class SessionPool:
         except TimeoutError:
             raise errors.timeout() from None
 
-    def evict(self, destination: Destination, session: VendorSession) -> None:
-        """Drop `session`, which the vendor does not know, but not a newer one under its key."""
+    def evict(self, destination: Destination, session: VendorSession, *, is_of_other_era: bool = False) -> None:
+        """Drop `session`, which the vendor does not know, but not a newer one under its key.
+
+        `is_of_other_era`: the vendor is asked again which revision it speaks.
+        """
+        if is_of_other_era and self._verdicts is not None:
+            self._verdicts.give_up(destination.key, session.verdict)
         if self._sessions.peek(destination.key) is session:
             session.is_lost = True
             self._sessions.pop(destination.key)
@@ -98,6 +107,9 @@ class SessionPool:
         edge, stateless_edge = now_s - self._idle_s, now_s - max(self._idle_s, STATELESS_IDLE_S)
         for key in list(self._sessions):
             session = self._sessions.peek(key)
+            if session is not None and self._is_outdated(session):
+                self._sessions.pop(key)  # so that the vendor is asked again; calls under way end on it
+                continue
             if session is None or session.last_used_s >= edge or session.is_in_use:
                 continue
             if session.needs_closing or session.last_used_s < stateless_edge:
@@ -128,15 +140,10 @@ class SessionPool:
             task.add_done_callback(self._handshakes.discard)
         deadline = asyncio.get_running_loop().time() + destination.timeout_s
         key = destination.key
-        session = VendorSession(
-            self._transport,
-            VendorAccess.of(destination),
-            destination,
-            listener=self,
-            on_connected=self._on_connected_of(key.vendor) if destination.fixed_address else None,
-        )
+        on_connected = self._on_connected_of(key.vendor) if destination.fixed_address else None
+        opener = Opener(self._transport, destination, self, on_connected)
         try:
-            await session.initialize(deadline=deadline)
+            session = await opener.open(self._verdicts, deadline=deadline)
         except VendorProblem as problem:  # counted here: one failure, however many calls wait
             self.circuits.record(destination, problem.evidence)
             raise
@@ -163,6 +170,12 @@ class SessionPool:
             else:
                 self._awake.move_to_end(oldest_key)
 
+    def _is_outdated(self, session: VendorSession) -> bool:
+        """Whether the vendor may speak a newer revision by now. A session with an id may hold a person's work."""
+        if self._verdicts is None or session.verdict is None or session.needs_closing:
+            return False
+        return self._verdicts.is_outdated(session.verdict)
+
     def _on_connected_of(self, vendor: str) -> Callable[[], None]:
         found = self._on_connected.get(vendor)
         if found is None:
@@ -174,6 +187,13 @@ class SessionPool:
     def tools_changed(self, key: PoolKey) -> None:
         if self.on_tools_changed is not None:
             self.on_tools_changed(key)
+
+    def era_doubted(self, session: VendorSession) -> None:
+        verdict, destination = session.verdict, session.destination
+        if self._verdicts is None or verdict is None or destination is None:
+            return
+        if self._verdicts.may_doubt(verdict):
+            self.evict(destination, session, is_of_other_era=True)
 
     def secret_echoed(self, key: PoolKey, tool: str) -> None:
         if self.on_secret_echoed is not None:
@@ -199,7 +219,9 @@ class SessionPool:
             await session.close()
 
 
-def configured_pool(transport: VendorTransport, store: CoordinationStore | None) -> SessionPool:
+def configured_pool(
+    transport: VendorTransport, store: CoordinationStore | None, verdicts: EraVerdicts | None = None
+) -> SessionPool:
     """A pool under the bounds of the settings. Circuits are shared through `store`."""
     return SessionPool(
         transport,
@@ -212,4 +234,5 @@ def configured_pool(transport: VendorTransport, store: CoordinationStore | None)
             wait_s=settings.VENDOR_CALLS_WAIT_S,
         ),
         circuits=Circuits(store, trial_s=settings.VENDOR_CONNECT_TIMEOUT_S, max_circuits=settings.VENDOR_CIRCUITS),
+        verdicts=verdicts,
     )

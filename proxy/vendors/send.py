@@ -15,8 +15,9 @@ from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.circuits import Trials
 from proxy.vendors.destination import Destination
-from proxy.vendors.errors import StaleSession
+from proxy.vendors.errors import OtherEra, StaleSession
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.tool_request import ToolRequest
 
 
 async def send_request(
@@ -29,10 +30,12 @@ async def send_request(
     timing: Timing | None = None,
     relay: ProgressRelay | None = None,
     is_repeatable: bool = True,
+    tool: ToolRequest | None = None,
 ) -> replies.VendorResult | replies.RpcError:
     """The vendor's answer; its progress goes to `relay`. Raises: VendorProblem.
 
-    `is_repeatable`: the request changes nothing at the vendor, and is retried on a mere sign of a lost session.
+    `is_repeatable`: the request changes nothing at the vendor, and is retried on a mere sign of a lost session. `tool`:
+    of a `tools/call`, for vendors of the modern revision.
     Spec: §4.14 (3)-(5) · D104 · docs/decisions/0008, 0023
     """
     timing = timing or Timing()
@@ -46,7 +49,7 @@ async def send_request(
     trials: Trials = ()
     try:
         trials = circuits.enter(destination)
-        return await _send_request(pool, destination, method, params, deadline, timing, relay, is_repeatable)
+        return await _send_request(pool, destination, method, params, deadline, timing, relay, is_repeatable, tool)
     finally:
         compartment.release()
         if trials:
@@ -62,15 +65,16 @@ async def _send_request(
     timing: Timing,
     relay: ProgressRelay | None,
     is_repeatable: bool,
+    tool: ToolRequest | None,
 ) -> replies.VendorResult | replies.RpcError:
     for last_try in (False, True):
         with timing.session:
             session = await pool.lease(destination, deadline=deadline)
         try:
             with timing.vendor:
-                answer = await session.request(method, params, deadline=deadline, relay=relay, timing=timing)
+                answer = await session.request(method, params, deadline=deadline, relay=relay, timing=timing, tool=tool)
         except StaleSession as stale:
-            pool.evict(destination, session)
+            pool.evict(destination, session, is_of_other_era=isinstance(stale, OtherEra))
             if last_try or not (stale.is_certain or is_repeatable):
                 return _final_error(stale)
         except errors.VendorProblem as problem:
@@ -84,6 +88,8 @@ async def _send_request(
 
 def _final_error(stale: StaleSession) -> replies.RpcError:
     """The vendor's own error, when the request is not retried. Raises: VendorProblem without one."""
+    if isinstance(stale, OtherEra):
+        raise errors.bad_response("it refuses every protocol version that the gateway speaks") from stale
     if stale.is_certain:
         raise errors.unavailable("The vendor drops its sessions immediately.", errors.Evidence.RESPONDED) from stale
     if stale.error is None:

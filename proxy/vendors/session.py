@@ -16,15 +16,18 @@ from gateway.lib.background_tasks import BackgroundTasks
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
 from proxy.protocol.lost_sessions import SessionState, session_state
+from proxy.protocol.modern import eras
 from proxy.timing import Timing
 from proxy.vendors import errors, resumption
 from proxy.vendors.destination import Destination, PoolKey
-from proxy.vendors.errors import Evidence, StaleSession
+from proxy.vendors.era_verdicts import Verdict
+from proxy.vendors.errors import Evidence, OtherEra, StaleSession
 from proxy.vendors.handshake import INITIALIZE_PARAMS, INITIALIZED, base_headers, session_headers, spoken_version
 from proxy.vendors.message_reader import Mask, ReplyMask, mask_message, read_single, read_stream
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import PendingResponse
 from proxy.vendors.retry_after import parse_retry_after
+from proxy.vendors.tool_request import ToolRequest
 from proxy.vendors.transport import Prepared, VendorTransport
 from proxy.vendors.vendor_access import VendorAccess
 
@@ -47,6 +50,10 @@ class SessionListener(Protocol):
         """The vendor announced a change of its tools."""
         ...
 
+    def era_doubted(self, session: VendorSession) -> None:
+        """The vendor seems to speak another revision than the session."""
+        ...
+
     def secret_echoed(self, key: PoolKey, tool: str) -> None:
         """The answer of this tool contained a stored credential."""
         ...
@@ -64,6 +71,7 @@ class VendorSession:
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
     session_id: str | None = None
+    verdict: Verdict | None = None  # why it is of this revision; None if the vendor was not asked
     owner: Hashable = field(init=False, default=None)  # the organization, for fair scheduling
     is_ended: bool = False  # by the pool: it is closed after its last request
     is_lost: bool = False  # the vendor does not know it: there is nothing to close
@@ -120,6 +128,7 @@ class VendorSession:
         deadline: float,
         relay: ProgressRelay | None = None,
         timing: Timing | None = None,
+        tool: ToolRequest | None = None,
     ) -> replies.VendorResult | replies.RpcError:
         """With a `relay`, the vendor is asked for progress. `timing` learns of waits for a connection.
 
@@ -127,7 +136,7 @@ class VendorSession:
         """
         self._under_way += 1
         try:
-            return await self._round_trip(method, params, deadline, relay=relay, timing=timing)
+            return await self._round_trip(method, params, deadline, relay=relay, timing=timing, tool=tool)
         finally:
             self._under_way -= 1
             self.last_used_s = asyncio.get_running_loop().time()
@@ -156,6 +165,7 @@ class VendorSession:
         first: bool = False,
         relay: ProgressRelay | None = None,
         timing: Timing | None = None,
+        tool: ToolRequest | None = None,
     ) -> replies.VendorResult | replies.RpcError:
         prepared = self._prepared or self.prepare()
         self._last_id = message_id = self._last_id + 1
@@ -233,7 +243,7 @@ class VendorSession:
         async with sent as answer:
             if answer.status == 200 and answer.is_event_stream:
                 return await self._read_stream(answer, pending)
-            _raise_if_refused(answer)
+            raise_if_refused(answer)
             raise errors.no_response()
 
     def _cancel_later(self, message_id: int) -> None:
@@ -245,10 +255,12 @@ class VendorSession:
 
         Raises: StaleSession; VendorProblem for other statuses, or without such an error.
         """
-        _raise_if_refused(answer)
+        raise_if_refused(answer)
         status = answer.status
         body = await answer.body(self.owner) if status in (400, 404) else b""
         error = replies.refusal(await mask_message(answer, self.owner, mask, body), message_id)
+        if eras.refuses_earlier(status, error):
+            raise OtherEra(status, error)
         # A vendor without sessions may be replaced by a release that has some.
         if self.session_id is not None or (status == 400 and message_id > _INITIALIZE_ID):
             state = session_state(status, body, error)
@@ -326,7 +338,8 @@ def is_response(message: replies.VendorMessage, message_id: int) -> TypeGuard[re
     return isinstance(message, replies.VendorResult | replies.RpcError) and message.id == message_id
 
 
-def _raise_if_refused(answer: VendorResponse) -> None:
+def raise_if_refused(answer: VendorResponse) -> None:
+    """Raises: VendorProblem for statuses about credentials, limits and the vendor's own faults."""
     if answer.status in (401, 403):
         raise errors.rejected_credentials(answer.status)
     if answer.status == 429:

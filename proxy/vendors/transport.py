@@ -47,6 +47,11 @@ class Prepared:
     def __repr__(self) -> str:
         return "Prepared()"
 
+    def with_headers(self, more: Mapping[str, str]) -> Prepared:
+        """With headers of one request. Raises: VendorProblem for a header that may not be sent."""
+        head = b"\r\n".join([self.head, *map(_header_line, more.items())])
+        return Prepared(self.origin, self.target, head, self.organization)
+
 
 class VendorTransport:
     """Belongs to the event loop that made it."""

@@ -81,7 +81,8 @@ class FakeVendor:
         method = body.get("method", "answer")
         self.seen[method] += 1
         self.order.append(method)
-        await asyncio.sleep(self.hang_s)
+        if method != "server/discover":  # which an earlier vendor refuses at once
+            await asyncio.sleep(self.hang_s)
         if method == "answer":
             self.refusals.append(body)
             return web.Response(status=202)

@@ -34,6 +34,10 @@ async def probe(transport: VendorTransport, vendor: Vendor, *, deadline_s: float
             fault = f"timed out after {deadline_s:g} s"
         return ProbeResult(clock.now(), reply.latency_ms, None, fault=fault)
     version, remark = _version_and_remark(reply)
+    if remark:
+        asked = await conversation.discover()
+        if conversation.is_modern:  # it begins no sessions, and needs none
+            reply, remark = asked, ""
     result = ProbeResult(clock.now(), reply.head_ms, reply.status, version, remark=remark)
     if reply.session_id:
         closed = await conversation.notify("DELETE", None, deadline_s=CLOSE_DEADLINE_S)

@@ -19,6 +19,7 @@ from proxy.control_plane.health.states import LABELS, UNKNOWN, HealthStatus, Ven
 from proxy.control_plane.health.words import joined
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CircuitState
+from proxy.vendors.era_verdicts import Verdict, stored_verdicts
 from proxy.vendors.shared_circuits import SharedCircuit
 
 _WORST_FIRST = (
@@ -49,6 +50,8 @@ class HealthEntry:
     failing_since: datetime | None = None
     # The worst circuit over the organization's credentials; None while all are closed. docs/decisions/0023
     circuit: SharedCircuit | None = None
+    # The newest that calls have found over the organization's credentials; None before the first. docs/decisions/0106
+    revision: Verdict | None = None
 
     @property
     def circuit_state(self) -> CircuitState:
@@ -58,6 +61,14 @@ class HealthEntry:
     def retry_at(self) -> datetime | None:
         # When the open circuit lets one call through; in the past for a half-open one.
         return None if self.circuit is None else self.circuit.until
+
+    @property
+    def protocol_version(self) -> str:
+        return "" if self.revision is None else self.revision.version
+
+    @property
+    def protocol_version_at(self) -> datetime | None:
+        return None if self.revision is None else self.revision.at
 
     @property
     def detail(self) -> str:
@@ -75,9 +86,12 @@ def vendor_health(organization: Organization) -> list[HealthEntry]:
 
 def health_of(credentials: Sequence[CredentialSummary], catalog: Catalog) -> list[HealthEntry]:
     """The same of an organization whose credentials are loaded already."""
-    circuits = _circuits(credentials)
+    circuits, revisions = _circuits(credentials), _revisions(credentials)
     found = _entries(connected_among(credentials), catalog)
-    entries = [replace(entry, circuit=circuits.get(entry.vendor_slug)) for entry in found]
+    entries = [
+        replace(entry, circuit=circuits.get(entry.vendor_slug), revision=revisions.get(entry.vendor_slug))
+        for entry in found
+    ]
     return sorted(entries, key=lambda entry: (entry.display_name.casefold(), entry.vendor_slug))
 
 
@@ -113,6 +127,16 @@ def _circuits(credentials: Iterable[CredentialSummary]) -> dict[str, SharedCircu
         if known is None or circuit.until > known.until:
             worst[names[name]] = circuit
     return worst
+
+
+def _revisions(credentials: Sequence[CredentialSummary]) -> dict[str, Verdict]:
+    found = stored_verdicts(backend.current(), [(each.vendor, each.id) for each in credentials])
+    newest: dict[str, Verdict] = {}
+    for each in credentials:
+        verdict, known = found.get(each.id), newest.get(each.vendor)
+        if verdict is not None and (known is None or verdict.at_s > known.at_s):
+            newest[each.vendor] = verdict
+    return newest
 
 
 def _entries(slugs: Iterable[str], catalog: Catalog) -> list[HealthEntry]:

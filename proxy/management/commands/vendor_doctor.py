@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -13,10 +14,13 @@ from credentials.selectors import refs_by_vendor
 from gateway.catalog import registry
 from gateway.catalog.templates import FieldError
 from gateway.catalog.vendor import Vendor
+from gateway.coordination import backend
+from gateway.coordination.store import CoordinationUnavailable
 from gateway.lib import ids
 from orgs import selectors
 from proxy.calls.open_destination import open_destination
 from proxy.control_plane.doctor import OpenedCredential, diagnose
+from proxy.vendors.era_verdicts import Verdict, stored_verdicts
 
 
 class Command(BaseCommand):
@@ -52,6 +56,15 @@ def _opened(vendor: Vendor, org: str) -> OpenedCredential:
     if ref is None:
         raise CommandError(f"{organization.name} has no default credentials for {vendor.name}.")
     try:
-        return OpenedCredential(*open_destination(ref, vendor, wrapped_keys(organization.id), organization.id).open())
+        url, headers = open_destination(ref, vendor, wrapped_keys(organization.id), organization.id).open()
+        return OpenedCredential(url, headers, _verdict(vendor, ref.id))
     except (UnusableCredential, FieldError) as fault:
         raise CommandError(f"The stored credentials of {vendor.name} cannot be used: {fault}") from fault
+
+
+def _verdict(vendor: Vendor, credential_id: UUID) -> Verdict | None:
+    """The revision that calls use; None if it is not known, or the store is away."""
+    try:
+        return stored_verdicts(backend.current(), [(vendor.slug, credential_id)]).get(credential_id)
+    except CoordinationUnavailable:
+        return None

@@ -21,6 +21,7 @@ _PREFIX: Final = b"mcp-"
 _SPELLING: Final = {VERSION: "MCP-Protocol-Version", METHOD: "Mcp-Method", NAME: "Mcp-Name"}
 
 _is_plain = re.compile(rb"[\t\x20-\x7e]*").fullmatch
+_is_safe = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?").fullmatch
 _sentinel = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 
 # By lower-case name; None for a header that was sent twice or has characters that a header may not have.
@@ -49,6 +50,22 @@ def decoded(value: str) -> str | None:
     except (binascii.Error, ValueError):
         return None
     return text if base64.b64encode(payload).decode("ascii") == found[1] else None  # one spelling for each text
+
+
+def encoded(text: str) -> str:
+    """The header value that stands for a text: the text itself where a header can have it."""
+    if _is_safe(text) and not _sentinel.fullmatch(text):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode('ascii')}?="
+
+
+def of_request(method: str, params: Mapping[str, Any]) -> dict[str, str]:
+    """The headers that repeat a request's method and name; the version is the same for all requests of a session."""
+    found = {_SPELLING[METHOD]: method}
+    name = params.get(_NAMED_BY.get(method, ""))
+    if isinstance(name, str):
+        found[_SPELLING[NAME]] = encoded(name)
+    return found
 
 
 def contradiction(headers: McpHeaders, version: str, method: str, params: Mapping[str, Any]) -> str | None:

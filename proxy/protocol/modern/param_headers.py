@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from proxy.protocol.json_schema import DATA
-from proxy.protocol.modern.headers import PARAM_PREFIX, McpHeaders, decoded
+from proxy.protocol.modern.headers import PARAM_PREFIX, McpHeaders, decoded, encoded
 
 ANNOTATION: Final = "x-mcp-header"
 _MENTIONED: Final = ANNOTATION.encode()
@@ -51,6 +51,23 @@ def contradiction(definition: bytes, arguments: Mapping[str, Any], headers: McpH
         if fault is not None:
             return f"{_spelled(each)} {fault}"
     return None
+
+
+def of_call(definition: bytes, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """The `Mcp-Param-*` headers of a call of a tool with this definition, as JSON."""
+    if _MENTIONED not in definition:
+        return {}
+    found: dict[str, str] = {}
+    for each in annotated(_definitions.decode(definition).input_schema) or ():
+        text = _as_text(_value_at(arguments, each.path))
+        if text is not None:
+            found[_spelled(each)] = encoded(text)
+    return found
+
+
+def is_valid(definition: bytes) -> bool:
+    """Whether clients may use the tool. Those with an invalid annotation must leave it out."""
+    return _MENTIONED not in definition or annotated(_definitions.decode(definition).input_schema) is not None
 
 
 def annotated(schema: object) -> tuple[ParamHeader, ...] | None:

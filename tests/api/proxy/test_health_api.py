@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from proxy.control_plane.health.states import HealthStatus
+from proxy.vendors.destination import PoolKey
+from proxy.vendors.era_verdicts import EraVerdicts
 from proxy.vendors.shared_circuits import SharedCircuit, publish
 from tests.factories.api import Api
 from tests.factories.health import connected_vendor, put_health
@@ -23,7 +26,7 @@ def test_every_member_reads_the_states_by_name(api: Api, shared: SQLiteStore, wh
     health = put_health(shared, "zeta", HealthStatus.DOWN, error_detail="could not be reached, 3 failures in a row")
     put_health(shared, "hosted", HealthStatus.HEALTHY)
     assert health.last_checked is not None
-    closed = {"circuit": "closed", "circuitRetryAt": None}
+    closed = {"protocolVersion": "", "protocolVersionAt": None, "circuit": "closed", "circuitRetryAt": None}
     unknown = {
         "status": "unknown",
         "lastChecked": None,
@@ -72,6 +75,20 @@ def test_calls_that_are_held_back(api: Api, shared: SQLiteStore) -> None:
     assert found["alpha"]["circuitRetryAt"] == clock.rfc3339(late)
     assert found["gamma"]["circuitRetryAt"] is None
     assert found["alpha"]["errorDetail"] is None, "which belongs to the probe"
+
+
+def test_the_revision_that_a_credential_of_the_organization_found_last(api: Api, shared: SQLiteStore) -> None:
+    own, foreign = connected_vendor(api.cast.org, "alpha"), connected_vendor(api.cast.other_org, "alpha")
+    kept = async_to_sync(EraVerdicts(shared, b"s" * 32, max_verdicts=10, now_s=lambda: 1_790_000_000.0).keep)
+    url = "https://alpha.example.com/mcp"
+    kept(PoolKey.of(api.cast.org.id, "alpha", own.id, url, {}), "2026-07-28")
+    kept(PoolKey.of(api.cast.other_org.id, "alpha", foreign.id, url, {}), "2025-11-25")
+    for who, org, version in (
+        ("member", api.cast.org, "2026-07-28"),
+        ("other_owner", api.cast.other_org, "2025-11-25"),
+    ):
+        (found,) = api.get(who, f"/orgs/{org.id}/vendor-health")["vendors"]
+        assert (found["protocolVersion"], found["protocolVersionAt"]) == (version, "2026-09-21T14:13:20.000Z")
 
 
 @pytest.mark.parametrize("status", [HealthStatus.HEALTHY, HealthStatus.REACHABLE])

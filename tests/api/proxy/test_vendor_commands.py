@@ -179,7 +179,7 @@ def test_rejected_credentials(connected: Cast, vendor: FakeVendor) -> None:
     vendor.api_key = "another-key"
     lines, complaint = doctor("fake", "--org", str(connected.org.id))
     assert the_line(lines, "! initialize").startswith("! initialize HTTP 401, ")
-    assert complaint == "1 of 2 findings are trouble."
+    assert complaint == "1 of 3 findings are trouble."
 
 
 def test_without_an_organization_only_the_bare_probe(connected: Cast, vendor: FakeVendor) -> None:

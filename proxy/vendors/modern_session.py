@@ -1,0 +1,184 @@
+"""Requests to a vendor that speaks MCP 2026-07-28: no handshake, no session id, each request stands for itself.
+
+Spec: MCP 2026-07-28, basic/transports/streamable-http · docs/decisions/0106
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from proxy.progress_relay import ProgressRelay
+from proxy.protocol import jsonrpc, replies, sse
+from proxy.protocol.modern import eras, headers, listed_tools, param_headers, vendor_requests
+from proxy.protocol.modern.eras import Era
+from proxy.timing import Timing
+from proxy.vendors import errors, fair_scheduler
+from proxy.vendors.errors import OtherEra
+from proxy.vendors.handshake import CLIENT_INFO
+from proxy.vendors.message_reader import Mask, ReplyMask, mask_message
+from proxy.vendors.response import VendorResponse
+from proxy.vendors.resumption import PendingResponse, RpcResponse
+from proxy.vendors.session import VendorSession, is_response, raise_if_refused
+from proxy.vendors.tool_request import ToolRequest
+
+DISCOVER = "server/discover"
+MAX_DISCOVERY_BYTES = 256 * 1024  # instructions may be long; a longer answer is no answer to the question
+
+
+@dataclass(slots=True, repr=False)
+class ModernSession(VendorSession):
+    """What all requests under one set of credentials share. It is usable at once, and there is nothing to end."""
+
+    protocol_version: str = vendor_requests.VERSION
+
+    async def discover(self, *, deadline: float) -> tuple[Era, bytes]:
+        """What the vendor's answer to `server/discover` says, and the result, b"" without one.
+
+        Raises: VendorProblem, if there is no answer or if it is about the credentials.
+        """
+        message_id = self._next_id()
+        mask = ReplyMask(self._open_access().secrets)
+        async with self._send_request(message_id, DISCOVER, {}, {}, deadline) as answer:
+            if answer.status in (401, 429):
+                raise_if_refused(answer)
+            said = eras.of_status(answer.status)
+            if said is not None:
+                return said, b""
+            found = await self._read_discovery(answer, message_id, mask)
+            raw = found.raw_result if isinstance(found, replies.VendorResult) else b""
+            return eras.of_answer(answer.status, found), raw
+
+    async def _read_discovery(
+        self, answer: VendorResponse, message_id: int, mask: Mask
+    ) -> replies.VendorResult | replies.RpcError | None:
+        """None for anything but an answer to the question."""
+        stream = sse.SSEParser(max_stream_bytes=MAX_DISCOVERY_BYTES)
+        try:
+            if answer.status != 200:
+                return replies.refusal(mask(await self._short_body(answer)), message_id)
+            if answer.is_event_stream:
+                pending = PendingResponse(message_id, answer.deadline, None, stream, mask, is_resumable=False)
+                return await self._read_stream(answer, pending)
+            found = replies.parse_message(mask(await self._short_body(answer)))
+        except replies.BadVendorReply:
+            return None
+        except errors.VendorProblem as problem:
+            if problem.evidence is not errors.Evidence.RESPONDED or problem.is_own_timeout:
+                raise
+            return None
+        return found if is_response(found, message_id) else None
+
+    async def _short_body(self, answer: VendorResponse) -> bytes:
+        """Raises: BadVendorReply for a long one, of which the rest is not read; VendorProblem from the transport."""
+        pieces: list[bytes] = []
+        size = 0
+        async with aclosing(answer.chunks(self.owner)) as chunks:
+            async for chunk in chunks:
+                pieces.append(chunk)
+                size += len(chunk)
+                if size > MAX_DISCOVERY_BYTES:
+                    raise replies.BadVendorReply("it is too large")
+        return b"".join(pieces)
+
+    async def _round_trip(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        deadline: float,
+        *,
+        first: bool = False,
+        relay: ProgressRelay | None = None,
+        timing: Timing | None = None,
+        tool: ToolRequest | None = None,
+    ) -> RpcResponse:
+        message_id = self._next_id()
+        mask = ReplyMask(self._open_access().secrets)
+        more: Mapping[str, str] = {}
+        if tool is not None:
+            definition = tool.definition
+            work = partial(param_headers.of_call, definition, params.get("arguments") or {})
+            more = await fair_scheduler.run_small_inline(self.owner, work, len(definition))
+        try:
+            sent = self._send_request(message_id, method, params, more, deadline, relay=relay, timing=timing)
+            async with sent as answer:
+                if answer.status != 200:
+                    return await self._refusal(answer, message_id, mask)
+                if answer.is_event_stream:
+                    stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
+                    pending = PendingResponse(message_id, deadline, relay, stream, mask, is_resumable=False)
+                    found = await self._read_stream(answer, pending)
+                else:
+                    found = await self._read_single(answer, message_id, mask)
+            if found is None:
+                raise errors.no_response()
+            return found if isinstance(found, replies.RpcError) else await self._complete(method, found)
+        finally:
+            if mask.has_found and self.listener is not None and self.destination is not None:
+                self.listener.secret_echoed(self.destination.key, str(params.get("name") or method))
+
+    async def _complete(self, method: str, found: replies.VendorResult) -> RpcResponse:
+        """The result as the earlier revisions have it. Raises: VendorProblem for one that is not complete."""
+        try:
+            kind = vendor_requests.result_type(found.raw_result)
+        except replies.BadVendorReply as fault:
+            raise errors.bad_response(fault.reason) from fault
+        if kind is None:
+            self._doubt()  # a vendor of an earlier revision that does not look at versions: this answer counts
+            return found
+        if kind != vendor_requests.COMPLETE:
+            raise errors.bad_response("its result is of a type that the gateway does not know")
+        strip = listed_tools.usable if method == "tools/list" else vendor_requests.without_type
+        work = partial(strip, found.raw_result)
+        raw = await fair_scheduler.run_small_inline(self.owner, work, len(found.raw_result))
+        return replies.VendorResult(found.id, raw, found.is_error)
+
+    async def _refusal(self, answer: VendorResponse, message_id: int, mask: Mask) -> replies.RpcError:
+        """The JSON-RPC error in a 400 or 404. Raises: OtherEra; VendorProblem as for the earlier revisions."""
+        raise_if_refused(answer)
+        status = answer.status
+        body = await answer.body(self.owner) if status in (400, 404) else b""
+        error = replies.refusal(await mask_message(answer, self.owner, mask, body), message_id)
+        if eras.refuses_modern(status, body, error):
+            raise OtherEra(status, error)
+        if eras.casts_doubt(status, error):
+            self._doubt()
+        if error is None:
+            raise errors.bad_response(f"HTTP {status}")
+        return error
+
+    def _send_request(
+        self,
+        message_id: int,
+        method: str,
+        params: Mapping[str, Any],
+        more: Mapping[str, str],
+        deadline: float,
+        *,
+        relay: ProgressRelay | None = None,
+        timing: Timing | None = None,
+    ) -> AbstractAsyncContextManager[VendorResponse]:
+        prepared = self._prepared or self.prepare()
+        token = message_id if relay is not None and relay.wants_progress else None
+        level = None if relay is None else relay.asked_log_level
+        body = jsonrpc.request(
+            message_id, method, vendor_requests.with_meta(params, CLIENT_INFO, token=token, log_level=level)
+        )
+        own = {**headers.of_request(method, params), **more}
+        return self.transport.send(
+            "POST", prepared.with_headers(own), body, deadline=deadline, on_connected=self.on_connected, timing=timing
+        )
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def _doubt(self) -> None:
+        if self.listener is not None:
+            self.listener.era_doubted(self)
+
+    def _reply_to_request(self, message: replies.VendorMessage) -> None:
+        """The revision has no requests of servers: nothing could take the answer."""
