@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from audit.call_status import CallSource, CallStatus
+from audit.call_status import CallKind, CallSource, CallStatus
 from audit.shipping_models import DeliveryHour, LogDestination, RefusedRecord, SentHour
 from audit.usage_models import UsageCount, UsageDuration, UsageLabel
 from gateway.lib import ids
@@ -26,6 +26,7 @@ __all__ = [
     "UsageLabel",
 ]
 SOURCE_CHOICES = [(source.value, source.value.upper()) for source in CallSource]
+KIND_CHOICES = [(kind.value, kind.value.capitalize()) for kind in CallKind]
 STATUS_CHOICES = [(status.value, status.value.capitalize()) for status in CallStatus]
 REJECTED = "vendor_rejected_credentials"  # the error code of a call whose vendor answered 401 or 403
 FINAL = models.Q(position__isnull=False)
@@ -34,7 +35,7 @@ REJECTED_CREDENTIAL = models.Q(error_code=REJECTED)
 
 
 class RequestAuditEntry(models.Model):
-    """One tool call or its refusal, never with arguments, results or secrets. Spec: §2, §6 · D80"""
+    """One call or its refusal, never with arguments, results or secrets. Spec: §2, §6 · D80"""
 
     id = models.UUIDField(primary_key=True, editable=False)  # a log id of `timestamp`
     timestamp = models.DateTimeField()
@@ -43,6 +44,10 @@ class RequestAuditEntry(models.Model):
     user_label = models.CharField(max_length=200)
     vendor = models.CharField(max_length=40, blank=True)
     tool = models.CharField(max_length=128, blank=True)
+    kind = models.CharField(
+        max_length=10, choices=KIND_CHOICES, default=CallKind.TOOL.value, db_default=CallKind.TOOL.value
+    )
+    item = models.CharField(max_length=512, blank=True, default="", db_default="")  # not of a tool
     source = models.CharField(max_length=3, choices=SOURCE_CHOICES)
     status = models.CharField(max_length=8, choices=STATUS_CHOICES)
     error_code = models.CharField(max_length=40, blank=True)
