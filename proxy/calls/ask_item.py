@@ -12,8 +12,9 @@ from gateway.catalog.vendor import Vendor
 from proxy.calls import call_audit, vendor_request
 from proxy.calls.call_audit import OpenCall
 from proxy.calls.find_item import FoundItem, find_prompt, find_resource
+from proxy.calls.list_items import offered
 from proxy.calls.recorded_call import run_recorded
-from proxy.outcomes import BadArguments, Delivered, Denied, ItemOutcome
+from proxy.outcomes import BadArguments, Delivered, Denied, ItemOutcome, UnknownItem
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import item_addresses, item_results
 from proxy.protocol.item_kinds import COMPLETE, GET, READ, Capability
@@ -47,6 +48,10 @@ class ItemCall:
         return "mcp" if self.vendor is None else "vendor_mcp"
 
     @property
+    def capability(self) -> Capability:
+        return Capability.RESOURCES if self.is_address else Capability.PROMPTS
+
+    @property
     def is_cli(self) -> bool:
         return False
 
@@ -73,7 +78,8 @@ async def ask_item(context: RequestContext, call: ItemCall) -> ItemOutcome:
 
 async def _find_and_send(context: RequestContext, call: ItemCall, row: OpenCall) -> ItemOutcome:
     if call.fault:
-        return BadArguments(call.fault)
+        is_offered = call.capability in await offered(context, call.vendor)
+        return BadArguments(call.fault) if is_offered else UnknownItem(call.name, is_offered=False)
     find = find_resource if call.is_address else find_prompt
     found = await find(context, call.name, call.vendor)
     if not isinstance(found, FoundItem):

@@ -103,7 +103,7 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
     if denied is not None:
         return denied
     if call.contradiction is not None:
-        listed = found.listed.encoded[found.tool.exposed_name]
+        listed = found.listed.shown(found.tool.exposed_name, is_unified=call.vendor is None)
         check = partial(call.contradiction, listed)
         text = await fair_scheduler.run_small_inline(caller.principal.org_id, check, len(listed))
         if text is not None:

@@ -6,12 +6,12 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 from mcp_types import _v2026_07_28 as schema
 
 from tests.api.proxy.conftest import Agent
-from tests.api.proxy.modern import PATHS, RESERVED, ask, bearer_of
+from tests.api.proxy.items import both_eras, request
+from tests.api.proxy.modern import PATHS, RESERVED, bearer_of
 from tests.api.proxy.traces import rows
 from tests.factories.tenant import Tenant, connect, load_vendor, restrict_tools
 from tests.factories.threads import in_thread
@@ -28,16 +28,6 @@ async def vendor() -> AsyncIterator[ItemVendor]:
     async with running_vendor(ItemVendor) as running:
         assert isinstance(running, ItemVendor)
         yield running
-
-
-async def request(era: str, agent: Agent, bearer: str, method: str, params: Any = None, **more: Any) -> httpx.Response:
-    """The same request in one of the revisions."""
-    if era == "modern":
-        return await ask(agent, bearer, method, params, **more)
-    return await agent.rpc(bearer, method, params, **more)
-
-
-both_eras = pytest.mark.parametrize("era", ["earlier", "modern"])
 
 
 @both_eras
