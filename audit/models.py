@@ -31,6 +31,7 @@ STATUS_CHOICES = [(status.value, status.value.capitalize()) for status in CallSt
 REJECTED = "vendor_rejected_credentials"  # the error code of a call whose vendor answered 401 or 403
 FINAL = models.Q(position__isnull=False)
 NOT_SUCCESS = ~models.Q(status=CallStatus.SUCCESS.value)
+NOT_TOOL = ~models.Q(kind=CallKind.TOOL.value)
 REJECTED_CREDENTIAL = models.Q(error_code=REJECTED)
 
 
@@ -89,6 +90,11 @@ class RequestAuditEntry(models.Model):
                 fields=["org_id", "status", "id", "user_id", "vendor", "tool", "source"],
                 name="request_log_of_status",
                 condition=NOT_SUCCESS,
+            ),
+            models.Index(
+                fields=["org_id", "kind", "id", "user_id", "vendor"],
+                name="request_log_of_kind",
+                condition=NOT_TOOL,
             ),
             models.Index(fields=["org_id", "id"], name="request_log_rejected", condition=REJECTED_CREDENTIAL),
             models.Index(fields=["id"], name="request_log_open", condition=~FINAL),

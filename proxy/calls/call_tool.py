@@ -82,9 +82,15 @@ async def _find_and_send(context: RequestContext, call: ToolCall, row: OpenCall)
     if isinstance(outcome, Denied):
         return outcome
     context.runtime.caller_cache.note_credential(found.credential.id)
-    if call.vendor is None and isinstance(outcome, Delivered) and item_results.mentions_address(outcome.raw_result):
+    if call.vendor is None and isinstance(outcome, Delivered) and _names_resources(context, found, outcome):
         return await _with_exposed_addresses(context, found.vendor, outcome)
     return outcome
+
+
+def _names_resources(context: RequestContext, found: FoundTool, outcome: Delivered) -> bool:
+    """Whether the result may name a resource that can be read here."""
+    has_any = context.runtime.items.may_have_resources(found.destination.key)
+    return has_any and item_results.mentions_address(outcome.raw_result)
 
 
 async def _with_exposed_addresses(context: RequestContext, vendor: Vendor, outcome: Delivered) -> Delivered:

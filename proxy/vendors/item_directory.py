@@ -59,6 +59,11 @@ class ItemDirectory:
         self._on_handshake(destination.key, session.capabilities)  # a session that was there already
         return session.capabilities
 
+    def may_have_resources(self, key: PoolKey) -> bool:
+        """False if the vendor declared that it has none. No look at a result of a tool is as cheap."""
+        declared = self._declared.peek(key)
+        return declared is None or Capability.RESOURCES in declared
+
     async def index(self, kind: ItemKind, vendor: Vendor, destination: Destination, *, deadline: float) -> ItemIndex:
         """The vendor's list, from memory if known. Raises: VendorProblem if it is not and fetching fails."""
         key = (destination.key, kind)
