@@ -156,7 +156,7 @@ def test_calls_of_each_kind(api: Api) -> None:
     assert items("kind=completion") == items("kind=prompt&item=test://one") == items("kind=tool&item=greet") == []
     assert tools(api, "kind=tool&start=2026-03-10") == "four three two one".split()
     assert [entry["kind"] for entry in ask(api, "/audit", "limit=2")["entries"]] == ["prompt", "resource"]
-    assert api.refused("admin", "GET", "/api/audit?kind=tools")[0] == 400
+    assert api.refused("admin", "GET", "/audit?kind=tools")[0] == 400
 
 
 @pytest.mark.usefixtures("calls")
