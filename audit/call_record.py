@@ -1,4 +1,4 @@
-"""Pure: the facts of one tool call before they become a row. Every value of this type can be stored.
+"""Pure: the facts of one call before they become a row. Every value of this type can be stored.
 
 Spec: §2, §6 · D80
 """
@@ -13,7 +13,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec.structs import force_setattr
 
-from audit.call_status import CallSource, CallStatus
+from audit.call_status import CallKind, CallSource, CallStatus
 from audit.plain_text import plain_text
 from gateway.lib import clock, ids
 
@@ -25,6 +25,7 @@ WIDTHS = MappingProxyType(
         "user_label": 200,
         "vendor": 40,
         "tool": 128,
+        "item": 512,
         "error_code": 40,
         "credential_scope": 16,
         "credential_name": 100,
@@ -40,11 +41,14 @@ _COUNTS = ("duration_ms", "vendor_ms", "request_bytes", "response_bytes")
 _counts_of = attrgetter(*_COUNTS)
 STATUSES = tuple(status.value for status in CallStatus)
 SOURCES = tuple(source.value for source in CallSource)
+KINDS = tuple(kind.value for kind in CallKind)
+TOOL = CallKind.TOOL.value
 UNKNOWN = CallStatus.UNKNOWN.value
 
 
 class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The fields are columns of RequestAuditEntry. Raises: ValueError for a wrong status, source, time or id.
+    """The fields are columns of RequestAuditEntry. Raises: ValueError for a wrong status, source, kind, time or
+    id.
 
     `timestamp` has whole milliseconds, and `id` begins with the same ones: filters by time are ranges of ids.
     """
@@ -56,6 +60,8 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     user_label: str
     vendor: str = ""
     tool: str = ""
+    kind: str = TOOL
+    item: str = ""  # the address of a resource or the name of a prompt, as the vendor has it
     source: str
     # `unknown` before the dispatch; it remains if the process dies before the outcome.
     status: str = UNKNOWN
@@ -82,8 +88,8 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if min(counts) < 0 or max(counts) > MAX_INTEGER or not all(type(count) is int for count in counts):
             for name in _COUNTS:
                 self._set(name, min(max(int(getattr(self, name)), 0), MAX_INTEGER))
-        if self.status not in STATUSES or self.source not in SOURCES:
-            raise ValueError("no such status or source of a call")
+        if self.status not in STATUSES or self.source not in SOURCES or self.kind not in KINDS:
+            raise ValueError("no such status, source or kind of a call")
         self._check_time()
 
     def _check_time(self) -> None:

@@ -17,3 +17,12 @@ class CallSource(StrEnum):
 
     MCP = "mcp"
     CLI = "cli"
+
+
+class CallKind(StrEnum):
+    """The thing that a call asks a vendor for. docs/decisions/0104"""
+
+    TOOL = "tool"
+    RESOURCE = "resource"
+    PROMPT = "prompt"
+    COMPLETION = "completion"

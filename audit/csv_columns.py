@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gateway.lib.sentences import sentence
 
 CsvColumns = Mapping[str, str]  # the meaning by the heading
-# The label comes first, then the id that it names. The count of D146 comes last.
+# The label comes first, then the id that it names. What was added later comes last.
 REQUEST_CSV: CsvColumns = {
     "user": sentence("the caller’s name at the time of the call"),
     "user_id": sentence("the caller’s id"),
@@ -20,6 +20,8 @@ REQUEST_CSV: CsvColumns = {
     "client_id": sentence("the app or agent that sent it"),
     "request_id": sentence("the X-Request-Id of the answer"),
     "count": sentence("calls in this row: more than 1 where the rate-limited calls of one minute share it"),
+    "kind": sentence("tool, resource, prompt or completion"),
+    "item": sentence("the resource’s address or the prompt’s name at the vendor"),
 }
 ADMIN_CSV: CsvColumns = {
     "actor": sentence("the name, at that time, of the person who made the change"),

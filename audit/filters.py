@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from audit.call_record import SOURCES, STATUSES
+from audit.call_record import KINDS, SOURCES, STATUSES
 from audit.query_values import all_faults, choice, place, read, read_period, text
 
 Parsers = Mapping[str, Callable[[str], str]]  # by column
 REQUEST_FILTERS: Parsers = {
-    **dict.fromkeys(("user_id", "vendor", "tool", "request_id"), text),
+    **dict.fromkeys(("user_id", "vendor", "tool", "item", "request_id"), text),
+    "kind": choice(KINDS),
     "source": choice(SOURCES),
     "status": choice(STATUSES),
 }

@@ -10,10 +10,10 @@ from django.db.models import Exists, F, Func, OuterRef, Q, QuerySet, TextField, 
 from django.db.models.functions import Cast, Concat
 from django.db.models.lookups import Exact
 
-from audit.call_status import CallStatus
+from audit.call_status import CallKind, CallStatus
 from audit.distinct_values import MAX_KNOWN, distinct_values
 from audit.filters import Filters
-from audit.models import NOT_SUCCESS, LogModel, RequestAuditEntry
+from audit.models import NOT_SUCCESS, NOT_TOOL, LogModel, RequestAuditEntry
 from gateway.lib.ids import first_log_id_at
 
 # The expression of the index on PostgreSQL, which has a hash of the two together.
@@ -25,7 +25,7 @@ _ORGANIZATION_AND_REQUEST = Func(
 def matching_entries(log: LogModel, org_id: uuid.UUID, filters: Filters) -> QuerySet[Any]:
     """Returns the matching rows in no order. Spec: §4.10 · D83"""
     equal = dict(filters.equal)
-    status, request_id = equal.pop("status", ""), equal.pop("request_id", "")
+    status, request_id, kind = (equal.pop(name, "") for name in ("status", "request_id", "kind"))
     rows: QuerySet[Any] = log._default_manager.filter(org_id=org_id, **equal)
     # Ids are times.
     if filters.start_at is not None:
@@ -38,6 +38,10 @@ def matching_entries(log: LogModel, org_id: uuid.UUID, filters: Filters) -> Quer
         rows = rows.filter(of_request(org_id, request_id))
     elif "tool" in equal and not {"vendor", "user_id"} & equal.keys():
         rows = rows.filter(_vendors_of(org_id))
+    if kind:
+        rows = _of_kind(rows, kind)
+    elif "item" in equal:
+        rows = rows.filter(NOT_TOOL)  # all that have one
     return _with_status(rows, status) if status else rows
 
 
@@ -53,6 +57,15 @@ def _organization_and(org_id: uuid.UUID | OuterRef, request_id: str) -> Any:
     if isinstance(org_id, uuid.UUID):
         return f"{org_id}{request_id}"
     return Concat(Cast(org_id, TextField()), Value(request_id, TextField()))
+
+
+def _of_kind(rows: QuerySet[Any], kind: str) -> QuerySet[Any]:
+    """As `_with_status`: nearly all rows are of tools, and only the index of the others has the kind."""
+    if kind != CallKind.TOOL:
+        return rows.filter(NOT_TOOL, kind=kind)
+    if connection.vendor != "postgresql":
+        return rows.filter(kind=kind)
+    return rows.filter(~Exists(rows.filter(NOT_TOOL, id=OuterRef("id"))))
 
 
 def _with_status(rows: QuerySet[Any], status: str) -> QuerySet[Any]:

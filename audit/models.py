@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from audit.call_status import CallSource, CallStatus
+from audit.call_status import CallKind, CallSource, CallStatus
 from audit.shipping_models import DeliveryHour, LogDestination, RefusedRecord, SentHour
 from audit.usage_models import UsageCount, UsageDuration, UsageLabel
 from gateway.lib import ids
@@ -26,15 +26,17 @@ __all__ = [
     "UsageLabel",
 ]
 SOURCE_CHOICES = [(source.value, source.value.upper()) for source in CallSource]
+KIND_CHOICES = [(kind.value, kind.value.capitalize()) for kind in CallKind]
 STATUS_CHOICES = [(status.value, status.value.capitalize()) for status in CallStatus]
 REJECTED = "vendor_rejected_credentials"  # the error code of a call whose vendor answered 401 or 403
 FINAL = models.Q(position__isnull=False)
 NOT_SUCCESS = ~models.Q(status=CallStatus.SUCCESS.value)
+NOT_TOOL = ~models.Q(kind=CallKind.TOOL.value)
 REJECTED_CREDENTIAL = models.Q(error_code=REJECTED)
 
 
 class RequestAuditEntry(models.Model):
-    """One tool call or its refusal, never with arguments, results or secrets. Spec: §2, §6 · D80"""
+    """One call or its refusal, never with arguments, results or secrets. Spec: §2, §6 · D80"""
 
     id = models.UUIDField(primary_key=True, editable=False)  # a log id of `timestamp`
     timestamp = models.DateTimeField()
@@ -43,6 +45,10 @@ class RequestAuditEntry(models.Model):
     user_label = models.CharField(max_length=200)
     vendor = models.CharField(max_length=40, blank=True)
     tool = models.CharField(max_length=128, blank=True)
+    kind = models.CharField(
+        max_length=10, choices=KIND_CHOICES, default=CallKind.TOOL.value, db_default=CallKind.TOOL.value
+    )
+    item = models.CharField(max_length=512, blank=True, default="", db_default="")  # not of a tool
     source = models.CharField(max_length=3, choices=SOURCE_CHOICES)
     status = models.CharField(max_length=8, choices=STATUS_CHOICES)
     error_code = models.CharField(max_length=40, blank=True)
@@ -84,6 +90,11 @@ class RequestAuditEntry(models.Model):
                 fields=["org_id", "status", "id", "user_id", "vendor", "tool", "source"],
                 name="request_log_of_status",
                 condition=NOT_SUCCESS,
+            ),
+            models.Index(
+                fields=["org_id", "kind", "id", "user_id", "vendor"],
+                name="request_log_of_kind",
+                condition=NOT_TOOL,
             ),
             models.Index(fields=["org_id", "id"], name="request_log_rejected", condition=REJECTED_CREDENTIAL),
             models.Index(fields=["id"], name="request_log_open", condition=~FINAL),

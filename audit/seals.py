@@ -30,20 +30,20 @@ DIGEST_BYTES = 16  # of a row in its seal's entries
 FIRST = bytes(32)  # before the first seal
 _ID_BYTES = 16
 ENTRY_BYTES = _ID_BYTES + DIGEST_BYTES
-VERSION = 1
+VERSION = 2
+_OF_REQUESTS = tuple(
+    "id timestamp org_id user_id user_label vendor tool source status error_code duration_ms vendor_ms"
+    " credential_scope credential_name cached client_id client_name ip_address request_id request_bytes"
+    " response_bytes count position".split()
+)
+_OF_CHANGES = tuple(
+    "id timestamp org_id event_type actor_id actor_label target_id target_label metadata ip_address request_id"
+    " position".split()
+)
 # The columns of each version. A new column of a log makes a new version; the ones that there are stay as they are.
 _COLUMNS: dict[int, dict[type[Any], tuple[str, ...]]] = {
-    1: {
-        RequestAuditEntry: tuple(
-            "id timestamp org_id user_id user_label vendor tool source status error_code duration_ms vendor_ms"
-            " credential_scope credential_name cached client_id client_name ip_address request_id request_bytes"
-            " response_bytes count position".split()
-        ),
-        AdminAuditEntry: tuple(
-            "id timestamp org_id event_type actor_id actor_label target_id target_label metadata ip_address request_id"
-            " position".split()
-        ),
-    }
+    1: {RequestAuditEntry: _OF_REQUESTS, AdminAuditEntry: _OF_CHANGES},
+    2: {RequestAuditEntry: (*_OF_REQUESTS, "kind", "item"), AdminAuditEntry: _OF_CHANGES},
 }
 _encoder = msgspec.json.Encoder(order="deterministic")
 logger = structlog.get_logger(__name__)

@@ -55,6 +55,13 @@ def refusing_limit(
     return ToolLimit.READ_ONLY if principal.is_read_only and not is_read_only else None
 
 
+def limit_of_items(principal: Principal, vendor: str, allowlists: Allowlists) -> ToolLimit | None:
+    """The list that closes the vendor's resources and prompts; None if none does. docs/decisions/0105"""
+    if allowed_tools(principal.role, vendor, allowlists) is not None:
+        return ToolLimit.ROLE
+    return None if own_tools(principal, vendor) is None else ToolLimit.OWN
+
+
 def role_may_call_tool(role: Role, vendor: str, tool: str, allowlists: Allowlists) -> bool:
     """Without a list for (vendor, role): every tool. With one: exactly the vendor's tool names on it."""
     # Exact match: names are case-sensitive. Spec: D77

@@ -17,6 +17,7 @@ class Denial(StrEnum):
     NO_CREDENTIALS = "no_credentials"
     UNUSABLE_CREDENTIALS = "unusable_credentials"
     TOOL_NOT_ALLOWED = "tool_not_allowed"
+    ITEM_NOT_ALLOWED = "item_not_allowed"
 
 
 class VendorFault(StrEnum):
@@ -37,6 +38,7 @@ class CallFault(StrEnum):
     GATEWAY_STOPPED = "gateway_stopped"
     INTERNAL_ERROR = "internal_error"
     UNKNOWN_TOOL = "unknown_tool"
+    UNKNOWN_ITEM = "unknown_item"
     BAD_ARGUMENTS = "bad_arguments"
     RATE_LIMITED = "rate_limited"
 
@@ -100,6 +102,17 @@ class UnknownTool:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownItem:
+    """No resource or prompt that the caller may use has this address or name. `is_offered`: some vendor of the caller
+    has such things. `vendor` is the one searched, if any."""
+
+    name: str
+    vendor: str = ""
+    is_address: bool = False
+    is_offered: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class BadArguments:
     """The arguments cannot be assembled as the tool requires, or (`is_header_mismatch`) the request's headers say
     something else than they do."""
@@ -119,6 +132,7 @@ class InternalError:
 
 
 Outcome = Delivered | VendorError | Failed | Denied | UnknownTool | BadArguments | RateLimited | InternalError
+ItemOutcome = Outcome | UnknownItem
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from proxy.secret_echo_detector import SecretEchoDetector
 from proxy.tool_change_detector import ToolChangeDetector
 from proxy.vendor_tokens import VendorTokens
 from proxy.vendors.era_verdicts import configured_verdicts
+from proxy.vendors.item_directory import ItemDirectory, configured_items
 from proxy.vendors.pool import SessionPool, configured_pool
 from proxy.vendors.stored_lists import StoredLists
 from proxy.vendors.tool_directory import ToolDirectory, configured_directory
@@ -61,6 +62,7 @@ class Runtime:
     transport: VendorTransport
     pool: SessionPool
     directory: ToolDirectory
+    items: ItemDirectory
     tool_change_detector: ToolChangeDetector
     secret_echo_detector: SecretEchoDetector
     audit: AuditWriter
@@ -88,6 +90,7 @@ class Runtime:
         await self.results.settled()
         await self.vendor_tokens.aclose()
         await self.directory.aclose()
+        await self.items.aclose()
         if self.blobs is not None:
             self.blobs.close()
         await self.pool.aclose()
@@ -192,6 +195,7 @@ def _build() -> Runtime:
             transport,
             pool,
             directory,
+            configured_items(pool),
             tool_change_detector,
             secret_echo_detector,
             audit,

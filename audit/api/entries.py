@@ -9,7 +9,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from audit.models import SOURCE_CHOICES, STATUS_CHOICES, AdminAuditEntry, RequestAuditEntry
+from audit.models import KIND_CHOICES, SOURCE_CHOICES, STATUS_CHOICES, AdminAuditEntry, RequestAuditEntry
 from gateway.lib import clock
 from gateway.web.fields import Timestamp
 
@@ -35,7 +35,7 @@ class CredentialUsedOut(serializers.Serializer[Any]):
 
 
 class RequestEntryOut(serializers.Serializer[Any]):
-    """One tool call or its refusal. Spec: D80, D146"""
+    """One call or its refusal. Spec: D80, D146"""
 
     id = serializers.UUIDField()
     timestamp = Timestamp()
@@ -43,7 +43,11 @@ class RequestEntryOut(serializers.Serializer[Any]):
     userId = serializers.CharField(source="user_id")
     userLabel = serializers.CharField(source="user_label", help_text="As it was at the time of the call.")
     vendor = serializers.CharField()
-    tool = serializers.CharField()
+    tool = serializers.CharField(help_text="Empty for a call that is not of a tool.")
+    kind = serializers.ChoiceField(KIND_CHOICES)
+    item = TextOrNull(
+        help_text="The address of a resource, without its query, or the name of a prompt, as the vendor has it."
+    )
     source = serializers.ChoiceField(SOURCE_CHOICES)  # type: ignore[assignment]
     status = serializers.ChoiceField(
         STATUS_CHOICES,
@@ -66,7 +70,7 @@ class RequestEntryOut(serializers.Serializer[Any]):
 
 
 class OwnCallOut(RequestEntryOut):
-    """One tool call of the reader, or its refusal. The names of credentials are for admins."""
+    """One call of the reader, or its refusal. The names of credentials are for admins."""
 
     credential = None  # type: ignore[assignment]
 

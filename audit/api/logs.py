@@ -13,7 +13,7 @@ from rest_framework.serializers import BaseSerializer
 
 from audit import log_query
 from audit.api.entries import AdminLogOut, OwnCallsOut, RequestLogOut, csv_row
-from audit.call_status import CallSource, CallStatus
+from audit.call_status import CallKind, CallSource, CallStatus
 from audit.csv_columns import ADMIN_CSV, REQUEST_CSV, CsvColumns, column_of
 from audit.filters import ADMIN_FILTERS, REQUEST_FILTERS, Filters, Parsers
 from audit.log_pages import export_of, page_of, total_of
@@ -88,6 +88,8 @@ class LogView(ChosenOrgView):
 _OF_A_CALL = (
     QueryParameter("vendor", "The slug of a vendor."),
     QueryParameter("tool", "A tool's name."),
+    QueryParameter("kind", "The thing asked for.", {"type": "string", "enum": list(CallKind)}),
+    QueryParameter("item", "The address of a resource or the name of a prompt, as in `item`."),
     QueryParameter("source", "The route.", {"type": "string", "enum": list(CallSource)}),
     QueryParameter("status", "The outcome.", {"type": "string", "enum": list(CallStatus)}),
     QueryParameter("request_id", "The `X-Request-Id` of a response."),

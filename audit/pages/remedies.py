@@ -43,6 +43,14 @@ _OF_VENDOR = {
         gettext_lazy("%(vendor)s tools"),
         "proxy_pages:tool-access",
     ),
+    "item_not_allowed": (
+        gettext_lazy(
+            "A list of allowed tools limits the caller at this vendor, and also closes its resources and prompts. An"
+            " owner can change it."
+        ),
+        gettext_lazy("%(vendor)s tools"),
+        "proxy_pages:tool-access",
+    ),
     "unknown_tool": (
         gettext_lazy(
             "The caller has no tool with this name: the vendor doesn’t offer it, or it isn’t allowed for the caller."

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.translation import gettext, gettext_lazy, ngettext_lazy
 
-from audit.call_status import CallSource, CallStatus
+from audit.call_status import CallKind, CallSource, CallStatus
 from audit.csv_columns import REQUEST_CSV
 from audit.distinct_values import distinct_values
 from audit.filters import REQUEST_FILTERS, Filters
@@ -36,7 +36,8 @@ AN_HOUR = timedelta(hours=1)
 ROWS_READ, TOOLS_SUGGESTED = 500, 200
 # Error codes of rows whose tool was not found.
 NO_TOOL = frozenset({"unknown_tool", "unknown_vendor"})
-# The words of CallStatus, for the catalogs.
+# The words of CallKind and CallStatus, for the catalogs.
+KIND_WORDS = (sentence("tool"), sentence("resource"), sentence("prompt"), sentence("completion"))
 STATUS_WORDS = (sentence("success"), sentence("error"), sentence("denied"), sentence("unknown"))
 
 
@@ -52,6 +53,8 @@ class RequestLogPage(LogPage):
         "user_id": gettext_lazy("Who"),
         "vendor": gettext_lazy("Vendor"),
         "tool": gettext_lazy("Tool"),
+        "kind": gettext_lazy("Kind"),
+        "item": gettext_lazy("Resource or prompt"),
         "source": gettext_lazy("Source"),
         "status": gettext_lazy("Result"),
         "request_id": gettext_lazy("Request ID"),
@@ -76,6 +79,7 @@ class RequestLogPage(LogPage):
     def details(self, entry: RequestAuditEntry) -> dict[str, Any]:
         return {
             "same": self.url_with(request_id=entry.request_id),
+            "same_item": self.url_with(item=entry.item),
             "remedy": self._used_up(entry) or remedy_of(entry, self.organization.id, self.catalog),
         }
 
@@ -112,6 +116,7 @@ class RequestLogPage(LogPage):
             "tools": sorted({tool for _, tool in self._newest if tool})[:TOOLS_SUGGESTED],
             "sources": list(CallSource),
             "statuses": list(CallStatus),
+            "kinds": list(CallKind),
         }
 
     def logged_vendors(self) -> list[str]:

@@ -33,7 +33,7 @@ class Row(Protocol):
 
 
 def event_of_call(row: Row) -> Event:
-    """The outcome of one tool call; a count above 1 stands for the rate-limited calls of a subject in one minute."""
+    """The outcome of one call; a count above 1 stands for the rate-limited calls of a subject in one minute."""
     return _event(row, REQUEST, _CALL_FIELDS)
 
 
@@ -59,6 +59,6 @@ def _camel_case(first: str, *rest: str) -> str:
 
 _CALL_FIELDS = _fields(
     "org_id user_id user_label vendor tool source status error_code duration_ms vendor_ms credential_scope"
-    " credential_name cached client_id client_name ip_address request_id request_bytes response_bytes count"
+    " credential_name cached client_id client_name ip_address request_id request_bytes response_bytes count kind item"
 )
 _CHANGE_FIELDS = _fields("org_id event_type actor_id actor_label target_id target_label metadata ip_address request_id")

@@ -146,6 +146,8 @@ TOOL_INDEXES = env.integer("TOOL_INDEXES", 50_000, low=10, high=10_000_000)
 TOOL_LIST_BYTES = env.integer("TOOL_LIST_MIB", 64, low=8, high=65_536) * 1024 * 1024
 # Per process: memory of joined answers to tools/list. docs/decisions/0051
 TOOL_LIST_BODY_BYTES = env.integer("TOOL_LIST_BODY_MIB", 32, low=8, high=65_536) * 1024 * 1024
+# Per process: memory of vendors' lists of resources and prompts. docs/decisions/0104
+ITEM_LIST_BYTES = 32 * 1024 * 1024
 # Per process: memory of the search indexes of tool lists. docs/decisions/0103
 TOOL_SEARCH_BYTES = env.integer("TOOL_SEARCH_MIB", 32, low=8, high=65_536) * 1024 * 1024
 

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 
+from audit.change_sentences import in_words
 from audit.event_types import EventType
 from audit.models import AdminAuditEntry
 from audit.newest_first import NewestFirst
@@ -33,7 +34,6 @@ from orgs.models import MailDomain, Organization
 from orgs.selectors import members, pending_invitations
 from proxy.control_plane.health.selectors import HealthEntry, health_of
 from proxy.control_plane.health.states import HealthStatus
-from audit.change_sentences import in_words
 
 # Rows of each list; the lists say how many there are.
 SHOWN = 25

@@ -38,6 +38,8 @@ ENDS: Mapping[str, tuple[str, CallStep | None]] = {
     "no_credentials": (ACCESS, CallStep.CREDENTIAL),
     "unusable_credentials": (CREDENTIAL, CallStep.CREDENTIAL),
     "tool_not_allowed": (ACCESS, CallStep.ALLOWLIST),
+    "item_not_allowed": (ACCESS, CallStep.ALLOWLIST),
+    "unknown_item": (CALLER, CallStep.ALLOWLIST),
     "unknown_tool": (CALLER, CallStep.ALLOWLIST),
     "bad_arguments": (CALLER, None),
     "client_closed": (CALLER, None),

@@ -19,10 +19,11 @@ class ListPart:
     content: ToolList
     rights: Hashable
     other_prefixes: tuple[str, ...]  # of vendors whose tools have names that begin with this vendor's prefix
+    is_unified: bool = True  # with the addresses of the unified endpoint
 
     @property
     def key(self) -> Hashable:
-        return self.content.digest, self.rights, self.other_prefixes
+        return self.content.digest, self.rights, self.other_prefixes, self.is_unified or not self.content.own_encoded
 
 
 class ListBodies:

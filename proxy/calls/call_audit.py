@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter
 from typing import Any
 
 from audit.call_record import CallRecord
-from audit.call_status import CallStatus
+from audit.call_status import CallKind, CallStatus
+from credentials.resolve import CredentialRef
 from gateway.lib import clock, ids
 from proxy.calls import call_figures
 from proxy.calls.find_tool import FoundTool
@@ -23,8 +24,9 @@ from proxy.outcomes import (
     Denied,
     Failed,
     InternalError,
-    Outcome,
+    ItemOutcome,
     RateLimited,
+    UnknownItem,
     UnknownTool,
     VendorError,
 )
@@ -41,6 +43,9 @@ class OpenCall:
     tool: str
     credential_scope: str = ""
     credential_name: str = ""
+    kind: str = CallKind.TOOL.value
+    item: str = ""
+    known_tool: str = ""  # the tool, once it is known to its vendor
 
 
 def open_record(*, vendor: str, tool: str) -> OpenCall:
@@ -48,9 +53,20 @@ def open_record(*, vendor: str, tool: str) -> OpenCall:
     return OpenCall(ids.log_id_for(now), now, vendor, tool)
 
 
+def open_item_record(*, vendor: str, kind: CallKind, item: str) -> OpenCall:
+    """`item`: without parts that may hold a secret."""
+    now = clock.now()
+    return OpenCall(ids.log_id_for(now), now, vendor, "", kind=kind.value, item=item)
+
+
 def set_tool(row: OpenCall, found: FoundTool) -> None:
     row.vendor, row.tool = found.vendor.slug, found.tool.vendor_name
     row.credential_scope, row.credential_name = found.credential.scope, found.credential.name
+    row.known_tool = row.tool
+
+
+def set_credential(row: OpenCall, vendor: str, credential: CredentialRef) -> None:
+    row.vendor, row.credential_scope, row.credential_name = vendor, credential.scope, credential.name
 
 
 async def record_intent(context: RequestContext, row: OpenCall) -> None:
@@ -58,7 +74,7 @@ async def record_intent(context: RequestContext, row: OpenCall) -> None:
     await _write(context, _record(context, row, status=CallStatus.UNKNOWN))
 
 
-async def record_outcome(context: RequestContext, row: OpenCall, outcome: Outcome | ClientClosed | CutOff) -> str:
+async def record_outcome(context: RequestContext, row: OpenCall, outcome: ItemOutcome | ClientClosed | CutOff) -> str:
     """Returns the row's status. Raises: AuditUnavailable, and then the answer is 503."""
     status, code, size = _status_of(outcome)
     cached = context.cache is CacheStatus.HIT
@@ -97,6 +113,8 @@ def _record(
         user_label=principal.label,
         vendor=row.vendor,
         tool=row.tool,
+        kind=row.kind,
+        item=row.item,
         source=context.source,
         status=status,
         credential_scope=row.credential_scope,
@@ -110,19 +128,19 @@ def _record(
     )
 
 
-async def record_rate_limited(context: RequestContext, *, vendor: str, tool: str) -> None:
+async def record_rate_limited(context: RequestContext, refused: OpenCall) -> None:
     """Counted in one row per subject, organization and minute. Spec: D80, D146 · Raises: DatabaseUnavailable."""
     principal = context.caller.principal
     status, code, _ = _status_of(RateLimited(0))
 
     def first_row(row_id: uuid.UUID, minute: datetime) -> CallRecord:
-        row = OpenCall(row_id, minute, vendor, tool)
+        row = replace(refused, id=row_id, timestamp=minute)
         return _record(context, row, status=status, error_code=code, duration_ms=context.timing.total_ms())
 
     await context.runtime.rate_limited.record(principal.org_id, principal.subject, first_row)
 
 
-def _status_of(outcome: Outcome | ClientClosed | CutOff) -> tuple[CallStatus, str, int]:
+def _status_of(outcome: ItemOutcome | ClientClosed | CutOff) -> tuple[CallStatus, str, int]:
     if isinstance(outcome, Delivered):
         size = len(outcome.raw_result)
         return (
@@ -142,6 +160,8 @@ def _status_of(outcome: Outcome | ClientClosed | CutOff) -> tuple[CallStatus, st
         return CallStatus.DENIED, outcome.denial.value, 0
     if isinstance(outcome, UnknownTool):
         return CallStatus.DENIED, CallFault.UNKNOWN_TOOL.value, 0
+    if isinstance(outcome, UnknownItem):
+        return CallStatus.DENIED, CallFault.UNKNOWN_ITEM.value, 0
     if isinstance(outcome, BadArguments):
         return CallStatus.DENIED, CallFault.BAD_ARGUMENTS.value, 0
     return CallStatus.DENIED, CallFault.RATE_LIMITED.value, 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from gateway.lib.metrics import call_tally
 from gateway.lib.metrics.names import NO_VENDOR
 from oauth_ext.bearer import InvalidBearer
-from proxy.outcomes import CacheStatus, ClientClosed, CutOff, Delivered, Failed, Outcome, RateLimited, VendorError
+from proxy.outcomes import CacheStatus, ClientClosed, CutOff, Delivered, Failed, ItemOutcome, RateLimited, VendorError
 from proxy.request_context import RequestContext
 
 _CACHE_RESULTS = {status: status.value.lower() for status in CacheStatus}
@@ -18,7 +18,7 @@ _SENT = frozenset({Delivered, VendorError, Failed})  # outcomes of calls that a 
 def count_outcome(
     context: RequestContext,
     route: str,
-    outcome: Outcome | ClientClosed | CutOff,
+    outcome: ItemOutcome | ClientClosed | CutOff,
     status: str,
     *,
     vendor: str,

@@ -1,57 +1,28 @@
 """The pipeline of a tool call, for MCP, per-vendor MCP and CLI.
 
 admit (limit, epochs) > find the tool > decide > record the intent of a writing call > send > record the outcome.
-While audit rows cannot be committed nothing is sent: no answer may leave without its row.
+`recorded_call` has the first and the last step.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import structlog
-from django.conf import settings
-
-from audit.pending_record import AuditUnavailable
-from gateway import draining
 from gateway.catalog.vendor import Vendor
-from gateway.coordination.store import CoordinationUnavailable
-from oauth_ext.bearer import InvalidBearer
-from proxy.cache.result_cache import VendorOutcome
-from proxy.calls import caching, call_audit, call_figures
-from proxy.calls.admit import admit
+from proxy.calls import caching, call_audit, call_figures, vendor_request
+from proxy.calls.call_audit import OpenCall
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
-from proxy.calls.open_destination import after_rejection
-from proxy.hot_path_database import DatabaseUnavailable
-from proxy.outcomes import (
-    BadArguments,
-    CacheStatus,
-    ClientClosed,
-    CutOff,
-    Delivered,
-    Denial,
-    Denied,
-    Failed,
-    InternalError,
-    Outcome,
-    RateLimited,
-    VendorError,
-)
+from proxy.calls.recorded_call import FAIL_CLOSED, admit_call, run_recorded
+from proxy.outcomes import BadArguments, Delivered, Denial, Denied, Outcome
 from proxy.progress_relay import ProgressRelay
-from proxy.protocol import cli_schema, replies
+from proxy.protocol import cli_schema, item_results
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
-from proxy.vendors.errors import VendorProblem
-from proxy.vendors.send import send_request
 from proxy.vendors.tool_request import ToolRequest
-
-log = structlog.get_logger(__name__)
-# These fail the whole request, with 401 or 503, instead of becoming an outcome.
-FAIL_CLOSED = (InvalidBearer, DatabaseUnavailable, AuditUnavailable, CoordinationUnavailable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,70 +44,27 @@ class ToolCall:
         """Its name in metrics. Contract: 7"""
         return "cli" if self.cli else "mcp" if self.vendor is None else "vendor_mcp"
 
+    @property
+    def is_cli(self) -> bool:
+        return self.cli
+
+    def open_row(self) -> OpenCall:
+        return call_audit.open_record(vendor=self.vendor.slug if self.vendor else "", tool=self.name)
+
 
 async def call_tool(context: RequestContext, call: ToolCall) -> Outcome:
     """Runs one call until its audit row is committed. Internal errors are outcomes. Raises: FAIL_CLOSED."""
-    vendor_slug = call.vendor.slug if call.vendor else ""
-    tool = ""  # known to its vendor
-    context.cache = CacheStatus.BYPASS  # a batch has several calls in one exchange
-    row: call_audit.OpenCall | None = None
-    outcome: Outcome
-    try:
-        refused = await _admit_call(context, vendor_slug, call.name, call.vendor if call.cli else None)
-        if refused is not None:
-            call_figures.count_outcome(context, call.route, refused, "denied", vendor=vendor_slug)
-            return refused
-        row = call_audit.open_record(vendor=vendor_slug, tool=call.name)
-        found = (
-            BadArguments(call.fault)
-            if call.fault
-            else await find_or_fetch_tool(context, call.name, call.vendor, cli=call.cli)
-        )
-        if isinstance(found, FoundTool):
-            call_audit.set_tool(row, found)
-            tool = row.tool
-            outcome = await _decide_and_send(context, call, found, row)
-            if not isinstance(outcome, Denied):
-                context.runtime.caller_cache.note_credential(found.credential.id)
-        else:
-            outcome = found
-    except asyncio.CancelledError:
-        if row is not None and (context.client_disconnected or (call.relay is not None and call.relay.is_closed)):
-            await _record_end(context, call, row, tool, ClientClosed())
-        elif row is not None and draining.have_calls_ended():
-            await _record_end(context, call, row, tool, CutOff())
-        raise
-    except FAIL_CLOSED as fault:
-        call_figures.count_failure(context, call.route, fault, vendor=vendor_slug if row is None else row.vendor)
-        raise
-    except Exception:
-        log.exception("call failed", request_id=context.request_id, vendor=vendor_slug)
-        row = row or call_audit.open_record(vendor=vendor_slug, tool=call.name)
-        outcome = InternalError()
-    try:
-        status = await call_audit.record_outcome(context, row, outcome)
-    except AuditUnavailable as fault:
-        call_figures.count_failure(context, call.route, fault, vendor=row.vendor)
-        raise
-    call_figures.count_outcome(context, call.route, outcome, status, vendor=row.vendor, tool=tool)
-    return outcome
-
-
-async def _record_end(
-    context: RequestContext, call: ToolCall, row: call_audit.OpenCall, tool: str, end: ClientClosed | CutOff
-) -> None:
-    status = await call_audit.record_outcome(context, row, end)
-    call_figures.count_outcome(context, call.route, end, status, vendor=row.vendor, tool=tool)
+    return await run_recorded(context, call, _find_and_send)
 
 
 async def refuse_unknown_vendor(context: RequestContext, slug: str, tool: str) -> Outcome:
     """Counted and recorded like every refusal."""
-    status = "denied"
+    status, open_row = "denied", partial(call_audit.open_record, vendor=slug, tool=tool)
     try:
-        outcome: Outcome | None = await _admit_call(context, slug, tool)
+        outcome: Outcome | None = await admit_call(context, open_row)
         if outcome is None:
             outcome = Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", slug)
-            status = await call_audit.record_outcome(context, call_audit.open_record(vendor=slug, tool=tool), outcome)
+            status = await call_audit.record_outcome(context, open_row(), outcome)
     except FAIL_CLOSED as fault:
         call_figures.count_failure(context, "cli", fault, vendor=slug)
         raise
@@ -144,22 +72,36 @@ async def refuse_unknown_vendor(context: RequestContext, slug: str, tool: str) -
     return outcome
 
 
-async def _admit_call(
-    context: RequestContext, slug: str, tool: str, vendor: Vendor | None = None
-) -> RateLimited | None:
-    """Counts the call and writes `context.caller`; a call beyond the limit is recorded. `vendor`: as in `admit`."""
-    context.runtime.audit.refuse_during_outage()
-    with context.timing.auth:
-        admission, context.caller = await admit(context, settings.TOOL_CALLS, vendor)
-    if admission.allowed:
-        return None
-    await call_audit.record_rate_limited(context, vendor=slug, tool=tool)
-    return RateLimited(admission.retry_after_s)
+async def _find_and_send(context: RequestContext, call: ToolCall, row: OpenCall) -> Outcome:
+    if call.fault:
+        return BadArguments(call.fault)
+    found = await find_or_fetch_tool(context, call.name, call.vendor, cli=call.cli)
+    if not isinstance(found, FoundTool):
+        return found
+    call_audit.set_tool(row, found)
+    outcome = await _decide_and_send(context, call, found, row)
+    if isinstance(outcome, Denied):
+        return outcome
+    context.runtime.caller_cache.note_credential(found.credential.id)
+    if call.vendor is None and isinstance(outcome, Delivered) and _names_resources(context, found, outcome):
+        return await _with_exposed_addresses(context, found.vendor, outcome)
+    return outcome
 
 
-async def _decide_and_send(
-    context: RequestContext, call: ToolCall, found: FoundTool, row: call_audit.OpenCall
-) -> Outcome:
+def _names_resources(context: RequestContext, found: FoundTool, outcome: Delivered) -> bool:
+    """Whether the result may name a resource that can be read here."""
+    has_any = context.runtime.items.may_have_resources(found.destination.key)
+    return has_any and item_results.mentions_address(outcome.raw_result)
+
+
+async def _with_exposed_addresses(context: RequestContext, vendor: Vendor, outcome: Delivered) -> Delivered:
+    """After the cache: at the vendor's own endpoint, addresses are the vendor's own."""
+    work = partial(item_results.of_tool, outcome.raw_result, vendor.slug)
+    owner, size_bytes = context.caller.principal.org_id, len(outcome.raw_result)
+    return replace(outcome, raw_result=await fair_scheduler.run_small_inline(owner, work, size_bytes))
+
+
+async def _decide_and_send(context: RequestContext, call: ToolCall, found: FoundTool, row: OpenCall) -> Outcome:
     caller = context.caller
     denied = may_call_tool(
         *(caller.principal, caller.organization, found.vendor, found.tool.vendor_name),
@@ -168,7 +110,7 @@ async def _decide_and_send(
     if denied is not None:
         return denied
     if call.contradiction is not None:
-        listed = found.listed.encoded[found.tool.exposed_name]
+        listed = found.listed.shown(found.tool.exposed_name, is_unified=call.vendor is None)
         check = partial(call.contradiction, listed)
         text = await fair_scheduler.run_small_inline(caller.principal.org_id, check, len(listed))
         if text is not None:
@@ -182,7 +124,14 @@ async def _decide_and_send(
         except ValueError as fault:
             return BadArguments(str(fault))
 
-    send = partial(_send, context, arguments, call, found)
+    params = vendor_request.with_meta(context, {"name": found.tool.vendor_name, "arguments": arguments}, call.meta)
+    send = partial(
+        vendor_request.send,
+        *(context, found.vendor, found.credential, found.destination, "tools/call", params),
+        relay=call.relay,
+        is_repeatable=found.policy.read_only,
+        tool=ToolRequest(found.listed.definitions[found.tool.vendor_name]),
+    )
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
         if call.meta or not found.policy.is_cacheable or not (call.cli or found.policy.named):
@@ -198,42 +147,3 @@ async def _decide_and_send(
 
 def _fold_dotted(arguments: dict[str, Any], found: FoundTool) -> dict[str, Any]:
     return cli_schema.fold_dotted(arguments, found.listed.definition(found.tool.vendor_name).get("inputSchema"))
-
-
-async def _send(
-    context: RequestContext,
-    arguments: Mapping[str, Any],
-    call: ToolCall,
-    found: FoundTool,
-    *,
-    is_repeated: bool = False,
-) -> VendorOutcome:
-    deadline = asyncio.get_running_loop().time() + found.vendor.timeout_seconds
-    params: dict[str, Any] = {"name": found.tool.vendor_name, "arguments": arguments}
-    meta = call.meta if context.trace is None else {**(call.meta or {}), **context.trace.for_vendor()}
-    if meta:
-        params["_meta"] = meta
-    try:
-        reply = await send_request(
-            context.runtime.pool,
-            found.destination,
-            "tools/call",
-            params,
-            deadline=deadline,
-            timing=context.timing,
-            relay=call.relay,
-            is_repeatable=found.policy.read_only,
-            tool=ToolRequest(found.listed.definitions[found.tool.vendor_name]),
-        )
-    except VendorProblem as problem:
-        if found.credential.is_connection and problem.is_rejection and not is_repeated:
-            again = await after_rejection(context, found.vendor, found.credential)
-            if isinstance(again, Denied):
-                return again
-            if again is not None:
-                found = replace(found, credential=again[0], destination=again[1])
-                return await _send(context, arguments, call, found, is_repeated=True)
-        return Failed(found.vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
-    if isinstance(reply, replies.VendorResult):
-        return Delivered(reply.raw_result, reply.is_error)
-    return VendorError(reply.raw_error, reply.message)

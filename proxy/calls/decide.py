@@ -187,6 +187,22 @@ def may_call_tool(
     return Denied(Denial.TOOL_NOT_ALLOWED, _limit_text(limit, principal, organization, vendor_tool_name), vendor.slug)
 
 
+def may_use_items(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> Denied | None:
+    """Resources and prompts, after VENDOR_CHECKS: None if allowed. A list that limits a vendor's tools closes them too.
+
+    Being read-only closes nothing: they are all reads. docs/decisions/0105
+    """
+    limit = access_rules.limit_of_items(principal, vendor.slug, organization.allowlists)
+    if limit is None:
+        return None
+    who = f"The role {principal.role.value}" if limit is ToolLimit.ROLE else f"The service client {principal.label}"
+    text = (
+        f"{who} can call only some tools of {vendor.name}, and so none of its resources and prompts."
+        f" An owner of {organization.name} can change that."
+    )
+    return Denied(Denial.ITEM_NOT_ALLOWED, text, vendor.slug)
+
+
 def _limit_text(limit: ToolLimit, principal: Principal, organization: OrganizationAccess, tool: str) -> str:
     owner = f"An owner of {organization.name}"
     match limit:

@@ -74,7 +74,7 @@ async def usable_lists(
             unconnected[vendor.slug] = found.denial.value
     # A name belongs to one vendor only, as in a call: equal names of others are left out, even if the owner is down.
     other_prefixes = [catalog.longer_prefixes(vendor) if is_unified else () for vendor in usable]
-    parts = await asyncio.gather(*map(_guarded_part, repeat(context), usable, other_prefixes))
+    parts = await asyncio.gather(*map(_guarded_part, repeat(context), usable, other_prefixes, repeat(is_unified)))
     unavailable = {vendor.slug: reason for vendor, (_, reason) in zip(usable, parts, strict=True) if reason is not None}
     listed = [(vendor, part) for vendor, (part, _) in zip(usable, parts, strict=True) if part is not None]
     return listed, unconnected | unavailable
@@ -109,7 +109,7 @@ async def vendor_index(context: RequestContext, vendor: Vendor, *, deadline: flo
 
 
 async def _guarded_part(
-    context: RequestContext, vendor: Vendor, other_prefixes: tuple[str, ...]
+    context: RequestContext, vendor: Vendor, other_prefixes: tuple[str, ...], is_unified: bool
 ) -> tuple[ListPart | None, str | None]:
     """The vendor's part, and why it is missing or outdated."""
     deadline = asyncio.get_running_loop().time() + min(settings.TOOL_LIST_DEADLINE_S, vendor.timeout_seconds)
@@ -122,7 +122,7 @@ async def _guarded_part(
     if isinstance(index, str):
         return None, index
     rights = tool_rights(context.caller.principal, context.caller.organization, vendor)
-    part = ListPart(index.content, rights, other_prefixes)
+    part = ListPart(index.content, rights, other_prefixes, is_unified)
     return part, None if index.failure is None else index.failure.value
 
 
@@ -142,7 +142,7 @@ def _build(context: RequestContext, listed: Sequence[tuple[Vendor, ListPart]]) -
 def _shown(context: RequestContext, vendor: Vendor, part: ListPart) -> dict[str, bytes]:
     """Definitions by exposed name."""
     return {
-        tool.exposed_name: part.content.encoded[tool.exposed_name]
+        tool.exposed_name: part.content.shown(tool.exposed_name, is_unified=part.is_unified)
         for tool in part.content.tools.tools
         if is_shown(context, vendor, part, tool)
     }

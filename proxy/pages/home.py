@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy
 
+from audit.change_sentences import in_words
 from audit.selectors import MAX_CALLS_COUNTED, RecentCalls, recent_calls, recent_changes
 from credentials.rejections import SummaryWithRejection, summaries_with_rejection
 from credentials.selectors import connected_among, people_vendors_among
@@ -32,7 +33,6 @@ from proxy.control_plane.alerts.listing import alerts_for_home
 from proxy.control_plane.health.selectors import HealthEntry, health_of
 from proxy.control_plane.own_vendors import OwnVendors, own_vendors
 from proxy.control_plane.sample_vendor import connect_sample, sample_vendor
-from audit.change_sentences import in_words
 from proxy.pages.first_steps import FirstSteps, admin_steps, are_hidden, hide, member_steps
 from proxy.pages.home_sections import SHOWN_ROWS, WaitingList, bars, troubles
 from proxy.pages.setup import remembered

@@ -1,6 +1,6 @@
-"""Pure: the answer to `initialize`. No vendor is asked."""
+"""Pure: the answer to `initialize`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from proxy.protocol import versions
@@ -14,6 +14,7 @@ ICON_PATH: Final = "/static/icon.svg"
 def initialize_result(
     requested_version: object,
     *,
+    capabilities: Mapping[str, Any],
     base_url: str,
     vendor_names: Sequence[str],
     gateway_version: str,
@@ -24,7 +25,7 @@ def initialize_result(
     for one whose list has not the vendors' tools. Spec: §4.15 · D109, D142"""
     return {
         "protocolVersion": versions.negotiate(requested_version),
-        "capabilities": {"tools": {"listChanged": False}},
+        "capabilities": capabilities,
         # Newer members are sent to every version: older clients ignore them.
         "serverInfo": server_info(base_url, gateway_version),
         "instructions": instructions(vendor_names, why_none, how_to_find),

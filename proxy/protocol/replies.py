@@ -1,6 +1,6 @@
 """Pure: parses a vendor's message. Results stay the bytes received."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -92,6 +92,10 @@ class _Handshake(msgspec.Struct, rename="camel"):
     protocol_version: str
 
 
+class _Declared(msgspec.Struct):
+    capabilities: dict[str, Raw] = {}
+
+
 class _ServerInfo(msgspec.Struct):
     version: str = ""
 
@@ -129,6 +133,7 @@ _envelopes = msgspec.json.Decoder(_Envelope)
 _errors = msgspec.json.Decoder(_ErrorObject)
 _result_heads = msgspec.json.Decoder(_ResultHead)
 _handshakes = msgspec.json.Decoder(_Handshake)
+_declared = msgspec.json.Decoder(_Declared)
 _initialize_results = msgspec.json.Decoder(_InitializeResult)
 _tool_results = msgspec.json.Decoder(_ToolResult)
 _odd_tool_results = msgspec.json.Decoder(_OddToolResult)
@@ -185,6 +190,15 @@ def protocol_version(raw_result: bytes) -> str | None:
         return _handshakes.decode(raw_result).protocol_version
     except msgspec.ValidationError:
         return None
+
+
+def declared(raw_result: bytes, known: Set[str]) -> frozenset[str]:
+    """Which of the `known` capabilities the server declares in a result of `initialize`."""
+    try:
+        found = _declared.decode(raw_result).capabilities
+    except (msgspec.ValidationError, RecursionError):
+        return frozenset()
+    return frozenset(name for name in known if bytes(found.get(name, Raw()))[:1] == b"{")
 
 
 def server_version(raw_result: bytes) -> str:

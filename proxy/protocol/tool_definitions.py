@@ -47,23 +47,28 @@ def accept_definitions(listed: Iterable[object]) -> AcceptedDefinitions:
             wrong = [name for name, fits in _OPTIONAL_MEMBERS.items() if name in item and not fits(item[name])]
             problems += [f"{_called(number, item)} has a wrong {name}." for name in wrong if item[name] is not None]
             definitions[item["name"]] = without(item, wrong) if wrong else item
-    for_callers = [_without_hidden(each, problems) for each in definitions.values()]
+    for_callers = [_shown_to_callers(each, problems) for each in definitions.values()]
     return AcceptedDefinitions(list(definitions.values()), problems, for_callers)
 
 
-def _without_hidden(definition: Definition, problems: list[str]) -> Definition:
-    """The same object if nothing is hidden. The name stays: calls use it."""
+def _shown_to_callers(definition: Definition, problems: list[str]) -> Definition:
+    found = [0]
+    cleaned = without_hidden(definition, found=found)
+    if found[0]:
+        called = quoted(definition["name"])
+        characters = "character" if found[0] == 1 else "characters"
+        problems.append(f"Tool {called} has {found[0]} hidden {characters}, which callers do not get.")
+    return cleaned
+
+
+def without_hidden(definition: Definition, *, kept: str = "name", found: list[int] | None = None) -> Definition:
+    """The same object if nothing is hidden. The member `kept` stays: calls use it. `found` counts the characters."""
     encoded = msgspec.json.encode(definition)
     if encoded.isascii() and not any(escaped in encoded for escaped in _ESCAPED):
         return definition
-    found = [0]
-    cleaned: Definition = {**_cleaned(definition, found), "name": definition["name"]}
-    if not found[0]:
-        return definition
-    called = quoted(definition["name"])
-    characters = "character" if found[0] == 1 else "characters"
-    problems.append(f"Tool {called} has {found[0]} hidden {characters}, which callers do not get.")
-    return cleaned
+    found = [0] if found is None else found
+    cleaned: Definition = {**_cleaned(definition, found), kept: definition[kept]}
+    return cleaned if found[0] else definition
 
 
 def _cleaned(value: Any, found: list[int]) -> Any:

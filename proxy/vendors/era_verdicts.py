@@ -41,6 +41,8 @@ class Verdict(msgspec.Struct, frozen=True):
     at_s: float
     place: bytes
     is_provisional: bool = False  # the vendor did not say; known to this process only
+    # Of `item_kinds`, as a vendor of the modern revision declared them: it has no handshake that would repeat them.
+    capabilities: tuple[str, ...] = ()
 
     @property
     def is_modern(self) -> bool:
@@ -82,8 +84,10 @@ class EraVerdicts:
                 self._remember(found)
         return None if found is None or found.is_outdated(self._now_s()) else found
 
-    async def keep(self, key: PoolKey, version: str, *, is_provisional: bool = False) -> Verdict:
-        verdict = Verdict(version, self._now_s(), self._place(key), is_provisional)
+    async def keep(
+        self, key: PoolKey, version: str, *, is_provisional: bool = False, capabilities: Iterable[str] = ()
+    ) -> Verdict:
+        verdict = Verdict(version, self._now_s(), self._place(key), is_provisional, tuple(sorted(capabilities)))
         self._remember(verdict)
         self._given_up.pop(verdict.place, None)
         if self._store is not None and not is_provisional:
@@ -96,7 +100,11 @@ class EraVerdicts:
 
     def is_outdated(self, verdict: Verdict) -> bool:
         """Whether the vendor should be asked again, at a good moment."""
-        return verdict.is_outdated(self._now_s())
+        return verdict.is_outdated(self._now_s()) or self.is_old(verdict)
+
+    def is_old(self, verdict: Verdict) -> bool:
+        """Whether the vendor may declare other capabilities by now."""
+        return not 0 <= self._now_s() - verdict.at_s < DAY_S
 
     def may_doubt(self, verdict: Verdict) -> bool:
         """Whether a verdict that only seems to be wrong may be given up now."""

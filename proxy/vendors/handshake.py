@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proxy.protocol import jsonrpc, replies, versions
+from proxy.protocol.item_kinds import CAPABILITIES
 
 CLIENT_INFO = {"name": "mcp-gateway", "version": "1"}
 # Empty capabilities: a vendor that keeps to them sends no requests that would have to be refused.
@@ -13,6 +14,7 @@ INITIALIZE_PARAMS: dict[str, Any] = {
     "capabilities": {},
     "clientInfo": CLIENT_INFO,
 }
+_distinct: dict[frozenset[str], frozenset[str]] = {}  # at most eight
 INITIALIZED = jsonrpc.notification("notifications/initialized")
 
 
@@ -28,6 +30,12 @@ def spoken_version(raw_result: bytes) -> str | None:
     """The protocol version in a result of `initialize`; None if the gateway does not speak it, or without one."""
     version = replies.protocol_version(raw_result)
     return version if version in versions.NEWEST_FIRST else None
+
+
+def declared_capabilities(raw_result: bytes) -> frozenset[str]:
+    """Those that the gateway passes on, in a result of `initialize`; equal sets are one object."""
+    found = replies.declared(raw_result, CAPABILITIES)
+    return _distinct.setdefault(found, found)
 
 
 def session_headers(protocol_version: str | None, session_id: str | None) -> dict[str, str]:

@@ -23,6 +23,7 @@ from proxy.vendors import errors
 from proxy.vendors.destination import Destination
 from proxy.vendors.era_verdicts import EraVerdicts, Verdict
 from proxy.vendors.errors import Evidence, OtherEra, VendorProblem
+from proxy.vendors.handshake import declared_capabilities
 from proxy.vendors.modern_session import ModernSession
 from proxy.vendors.session import SessionListener, VendorSession
 from proxy.vendors.transport import VendorTransport
@@ -51,7 +52,7 @@ class Opener:
         if known is None:
             return await self._opened_anew(verdicts, deadline)
         if known.is_modern:
-            return self._new(ModernSession, known)
+            return await self._modern(verdicts, known, deadline)
         try:
             return await self._initialized(deadline, known)
         except VendorProblem as problem:
@@ -83,16 +84,30 @@ class Opener:
         session = self._new(ModernSession, None)
         within = min(deadline, asyncio.get_running_loop().time() + ASK_WITHIN_S)
         try:
-            said, _ = await session.discover(deadline=within)
+            said, raw = await session.discover(deadline=within)
         except VendorProblem as problem:
             if problem.evidence is not Evidence.NO_RESPONSE and not problem.is_own_timeout:
                 raise
-            said = Era.UNKNOWN
+            said, raw = Era.UNKNOWN, b""
         log.info("vendor asked for its revision", vendor=self.destination.key.vendor, said=said.value)
         if said is not Era.MODERN:
             return said, None
-        session.verdict = await verdicts.keep(self.destination.key, vendor_requests.VERSION)
+        session.capabilities = declared_capabilities(raw)
+        session.verdict = await verdicts.keep(
+            self.destination.key, vendor_requests.VERSION, capabilities=session.capabilities
+        )
         return said, session
+
+    async def _modern(self, verdicts: EraVerdicts, known: Verdict, deadline: float) -> ModernSession:
+        session = self._new(ModernSession, known)
+        session.capabilities = frozenset(known.capabilities)
+        if not verdicts.is_old(known):
+            return session
+        try:
+            _, again = await self._ask(verdicts, deadline)
+        except VendorProblem:  # calls go on as before, and meet the problem if it stays
+            return session
+        return again or session
 
     async def _initialized(self, deadline: float, verdict: Verdict | None) -> VendorSession:
         session = self._new(VendorSession, verdict)

@@ -13,6 +13,7 @@ from django.conf import settings
 from gateway.coordination.store import CoordinationStore
 from gateway.lib.background_tasks import BackgroundTasks
 from gateway.lib.fair_share_cache import FairShareCache
+from proxy.protocol.item_kinds import Capability
 from proxy.single_flight import SingleFlight
 from proxy.vendors import errors
 from proxy.vendors.bulkhead import Bulkhead
@@ -52,6 +53,8 @@ class SessionPool:
         """Without `verdicts` vendors are spoken to in the earlier revisions."""
         self.bulkhead, self.circuits = bulkhead, circuits
         self.on_tools_changed: Callable[[PoolKey], None] | None = None
+        self.on_items_changed: Callable[[PoolKey, Capability], None] | None = None
+        self.on_handshake: Callable[[PoolKey, frozenset[str]], None] | None = None  # gets what the vendor declared
         # Gets the tool whose answer contained a stored credential.
         self.on_secret_echoed: Callable[[PoolKey, str], None] | None = None
         self._transport = transport
@@ -125,7 +128,7 @@ class SessionPool:
         for key in list(self._sessions):
             self._sessions.pop(key)
         # Listeners refer to the pool: reference cycles.
-        self.on_tools_changed = self.on_secret_echoed = None
+        self.on_tools_changed = self.on_items_changed = self.on_handshake = self.on_secret_echoed = None
         self._sessions = FairShareCache()
         if self._closing:
             await asyncio.wait(set(self._closing), timeout=CLOSE_DEADLINE_S)
@@ -150,6 +153,8 @@ class SessionPool:
         self.circuits.record(destination, Evidence.RESPONDED)
         session.last_used_s = asyncio.get_running_loop().time()
         self.keep(key, session)
+        if self.on_handshake is not None:
+            self.on_handshake(key, session.capabilities)
         return session
 
     def keep(self, key: PoolKey, session: VendorSession) -> None:
@@ -194,6 +199,10 @@ class SessionPool:
             return
         if self._verdicts.may_doubt(verdict):
             self.evict(destination, session, is_of_other_era=True)
+
+    def items_changed(self, key: PoolKey, capability: Capability) -> None:
+        if self.on_items_changed is not None:
+            self.on_items_changed(key, capability)
 
     def secret_echoed(self, key: PoolKey, tool: str) -> None:
         if self.on_secret_echoed is not None:

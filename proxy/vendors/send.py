@@ -17,6 +17,7 @@ from proxy.vendors.circuits import Trials
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import OtherEra, StaleSession
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.session import VendorSession
 from proxy.vendors.tool_request import ToolRequest
 
 
@@ -54,6 +55,22 @@ async def send_request(
         compartment.release()
         if trials:
             circuits.exit(trials)
+
+
+async def open_session(pool: SessionPool, destination: Destination, *, deadline: float) -> VendorSession:
+    """The session, opened if there is none, within the same bounds as a request. Raises: VendorProblem."""
+    compartment = pool.bulkhead.compartment(destination.key)
+    if not compartment.try_acquire():
+        pool.circuits.check(destination)
+        await compartment.acquire(deadline)
+    trials: Trials = ()
+    try:
+        trials = pool.circuits.enter(destination)
+        return await pool.lease(destination, deadline=deadline)
+    finally:
+        compartment.release()
+        if trials:
+            pool.circuits.exit(trials)
 
 
 async def _send_request(

@@ -15,6 +15,7 @@ from gateway.lib import clock
 from gateway.lib.background_tasks import BackgroundTasks
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, replies, sse, versions
+from proxy.protocol.item_kinds import Capability
 from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.protocol.modern import eras
 from proxy.timing import Timing
@@ -22,7 +23,14 @@ from proxy.vendors import errors, resumption
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.era_verdicts import Verdict
 from proxy.vendors.errors import Evidence, OtherEra, StaleSession
-from proxy.vendors.handshake import INITIALIZE_PARAMS, INITIALIZED, base_headers, session_headers, spoken_version
+from proxy.vendors.handshake import (
+    INITIALIZE_PARAMS,
+    INITIALIZED,
+    base_headers,
+    declared_capabilities,
+    session_headers,
+    spoken_version,
+)
 from proxy.vendors.message_reader import Mask, ReplyMask, mask_message, read_single, read_stream
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import PendingResponse
@@ -37,6 +45,10 @@ _MAX_IN_BACKGROUND = 10  # messages in flight; further ones are dropped, so a ve
 CLOSE_DEADLINE_S = 2.0
 _INITIALIZE_ID = 1  # of the first request of a session
 TOOLS_CHANGED = "notifications/tools/list_changed"
+ITEMS_CHANGED = {
+    "notifications/resources/list_changed": Capability.RESOURCES,
+    "notifications/prompts/list_changed": Capability.PROMPTS,
+}
 
 
 class SessionListener(Protocol):
@@ -52,6 +64,10 @@ class SessionListener(Protocol):
 
     def era_doubted(self, session: VendorSession) -> None:
         """The vendor seems to speak another revision than the session."""
+        ...
+
+    def items_changed(self, key: PoolKey, capability: Capability) -> None:
+        """The vendor announced a change of its resources or prompts."""
         ...
 
     def secret_echoed(self, key: PoolKey, tool: str) -> None:
@@ -70,6 +86,7 @@ class VendorSession:
     on_connected: Callable[[], None] | None = None  # called for each new connection
     last_used_s: float = 0.0
     protocol_version: str = versions.NEWEST
+    capabilities: frozenset[str] = frozenset()  # of `item_kinds`, as the vendor declared them
     session_id: str | None = None
     verdict: Verdict | None = None  # why it is of this revision; None if the vendor was not asked
     owner: Hashable = field(init=False, default=None)  # the organization, for fair scheduling
@@ -115,6 +132,7 @@ class VendorSession:
         if version is None:
             raise errors.bad_response("it uses a protocol version that is not supported")
         self.protocol_version = version
+        self.capabilities = declared_capabilities(answer.raw_result)
         self.prepare()
         async with self._send("POST", INITIALIZED, deadline) as sent:
             if sent.status >= 400:
@@ -276,6 +294,8 @@ class VendorSession:
             self._reply_to_request(message)
         elif message.method == TOOLS_CHANGED and self.listener is not None and self.destination is not None:
             self.listener.tools_changed(self.destination.key)
+        elif message.method in ITEMS_CHANGED and self.listener is not None and self.destination is not None:
+            self.listener.items_changed(self.destination.key, ITEMS_CHANGED[message.method])
         elif pending.relay is not None:
             await pending.relay.put(message, pending.message_id, deadline=pending.deadline)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from gateway.catalog.tool_config import ToolConfig, ToolPolicy
 from gateway.catalog.vendor import Vendor
-from proxy.protocol import replies, tool_definitions
+from proxy.protocol import item_results, replies, tool_definitions
 from proxy.protocol.tool_definitions import Definition
 from proxy.protocol.tool_names import ExposedTool, ExposedTools
 
@@ -47,7 +47,9 @@ class ToolList:
 
     tools: ExposedTools
     definitions: Mapping[str, bytes]  # JSON by the vendor's own name, without hidden characters
-    encoded: Mapping[str, bytes]  # by exposed name; JSON, to be joined into a list
+    encoded: Mapping[str, bytes]  # by exposed name; JSON for the unified endpoint, to be joined into a list
+    # By exposed name: the same for the vendor's own endpoint, where they differ: of tools with an app.
+    own_encoded: Mapping[str, bytes] = field(kw_only=True, default_factory=dict)
     policies: Mapping[str, ToolPolicy]  # by the vendor's own name
     digest: bytes = b""  # of the list as received
     received_bytes: int = 0
@@ -56,6 +58,11 @@ class ToolList:
     def policy(self, tool: ExposedTool) -> ToolPolicy:
         """Spec: D103"""
         return self.policies[tool.vendor_name]
+
+    def shown(self, exposed_name: str, *, is_unified: bool) -> bytes:
+        """The tool's JSON as one of the endpoints lists it. docs/decisions/0104"""
+        own = None if is_unified else self.own_encoded.get(exposed_name)
+        return self.encoded[exposed_name] if own is None else own
 
     def definition(self, vendor_name: str) -> Definition:
         """Parsed anew at each call: parsed definitions take five times the memory of their text."""
@@ -86,18 +93,30 @@ def build_list(
     by_name = {definition["name"]: definition for definition in definitions}
     texts = {name: msgspec.json.encode(definition) for name, definition in by_name.items()}
     encoded: dict[str, bytes] = {}
+    own_encoded: dict[str, bytes] = {}
     for tool in tools.tools:
         own = texts[tool.vendor_name]
-        shown = msgspec.json.encode(tool_definitions.exposed_definition(by_name[tool.vendor_name], tool.exposed_name))
+        definition = tool_definitions.exposed_definition(by_name[tool.vendor_name], tool.exposed_name)
+        with_app = item_results.with_exposed_app(definition, vendor.slug)
+        shown = msgspec.json.encode(with_app)
         encoded[tool.exposed_name] = own if own == shown else shown  # one object for both, where nothing differs
+        if with_app is not definition:
+            own_encoded[tool.exposed_name] = msgspec.json.encode(definition)
     distinct: dict[ToolPolicy, ToolPolicy] = {}
     policies = {
         name: distinct.setdefault(policy, policy)
         for name, each in by_name.items()
         for policy in [tool_config.policy(vendor, name, each)]
     }
-    kept_bytes = LIST_BYTES + sum(
-        TOOL_BYTES + len(own) + (0 if shown is own else len(shown))
-        for own, shown in ((texts[tool.vendor_name], encoded[tool.exposed_name]) for tool in tools.tools)
+    kept_bytes = (
+        LIST_BYTES
+        + sum(map(len, own_encoded.values()))
+        + sum(
+            TOOL_BYTES + len(own) + (0 if shown is own else len(shown))
+            for own, shown in ((texts[tool.vendor_name], encoded[tool.exposed_name]) for tool in tools.tools)
+        )
     )
-    return ToolList(tools, texts, encoded, policies, digest, received_bytes, kept_bytes)
+    return ToolList(
+        *(tools, texts, encoded, policies, digest, received_bytes, kept_bytes),
+        own_encoded=own_encoded,
+    )

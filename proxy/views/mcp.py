@@ -26,21 +26,22 @@ from gateway.lib.byte_budget import FREE_BYTES
 from gateway.lib.sentences import plain
 from gateway.lib.shared_body import SharedBody
 from gateway.middleware.body_parts import ClientDisconnected
+from proxy.calls.ask_item import ItemCall, ask_item
 from proxy.calls.call_tool import ToolCall, call_tool
 from proxy.calls.list_tools import list_tools
-from proxy.protocol import compact_tools, initialize, jsonrpc, versions
+from proxy.protocol import compact_tools, initialize, item_kinds, item_requests, jsonrpc, versions
 from proxy.protocol.modern import revision
 from proxy.protocol.modern.errors import Refusal
 from proxy.protocol.modern.requests import batch_refusal
 from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import fair_scheduler
-from proxy.views import compact_calls, deprecation, modern_mcp, responses
+from proxy.views import compact_calls, deprecation, mcp_items, modern_mcp, responses
 from proxy.views.batches import answer_batch, read_batch
 from proxy.views.body import read_json, require_json
-from proxy.views.mcp_outcomes import render
+from proxy.views.mcp_outcomes import render, render_item
 from proxy.views.mcp_page import explain_endpoint, is_opened_in_browser
-from proxy.views.mcp_requests import check_scope, tool_call, vendor_names
+from proxy.views.mcp_requests import check_scope, item_call, tool_call, vendor_names
 from proxy.views.progress_response import respond_with_progress
 from proxy.views.route import Route, ServedRequest, count
 
@@ -123,10 +124,9 @@ async def _dispatch(
         return responses.json_response(version.body(message_id), 400)
     if not isinstance(message, jsonrpc.Request):
         return responses.accepted()
-    params = compact_tools.unwrapped(message.params) if route.is_compact else message.params
-    if method != "tools/call" or (route.is_compact and compact_tools.is_own(params)):
+    call = _read_call(context, route, vendor, message, request.META.get("HTTP_ACCEPT"))
+    if call is None:
         return responses.json_parts(await _run_method(context, route, vendor, message))
-    call = tool_call(context, vendor, params, request.META.get("HTTP_ACCEPT"))
     answer = _run_call(context, route, message.id, call)
     if call.relay is None:
         return responses.json_response(await answer)
@@ -147,10 +147,10 @@ async def _serve_batch(
         # Each entry has its own times and bytes in its audit row.
         batch_timing, context.timing, context.request_bytes = context.timing, Timing(), size
         try:
-            params = compact_tools.unwrapped(message.params) if route.is_compact else message.params
-            if message.method != "tools/call" or (route.is_compact and compact_tools.is_own(params)):
+            call = _read_call(context, route, vendor, message)
+            if call is None:
                 return b"".join(map(bytes, await _run_method(context, route, vendor, message)))
-            return await _run_call(context, route, message.id, tool_call(context, vendor, params))
+            return await _run_call(context, route, message.id, call)
         finally:
             batch_timing.add(context.timing)
             context.timing = batch_timing
@@ -166,30 +166,53 @@ async def _serve_batch(
     return await answer_batch(zip(messages, sizes, strict=True), run_entry, count_bytes)
 
 
+def _read_call(
+    context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request, accept: str | None = None
+) -> ToolCall | ItemCall | None:
+    """None for a request that is no call of a vendor."""
+    if message.method == "tools/call":
+        params = compact_tools.unwrapped(message.params) if route.is_compact else message.params
+        is_own = route.is_compact and compact_tools.is_own(params)
+        return None if is_own else tool_call(context, vendor, params, accept)
+    if message.method in item_kinds.CALLS:
+        return item_call(context, vendor, message.method, message.params, accept)
+    return None
+
+
 async def _run_method(context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> Parts:
     """The response to a request that is no tool call."""
     await count(context)
     if vendor is not None:
         check_scope(context, route, vendor)
     if message.method == "initialize":
-        return (jsonrpc.result(message.id, _initialize(context, route, vendor, message.params)),)
+        return (jsonrpc.result(message.id, await _initialize(context, route, vendor, message.params)),)
     if message.method == "ping":
         return (jsonrpc.result_bytes(message.id, b"{}"),)
     if message.method == "tools/list":
         return await _list(context, route, vendor, message)
+    if message.method in item_kinds.LISTS:
+        return await _list_items(context, vendor, message)
     if message.method == "tools/call":
         return (jsonrpc.result(message.id, await compact_calls.answer(context, message.params)),)
     return (jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found"),)
 
 
-async def _run_call(context: RequestContext, route: Route, message_id: jsonrpc.MessageId, call: ToolCall) -> bytes:
+async def _run_call(
+    context: RequestContext, route: Route, message_id: jsonrpc.MessageId, call: ToolCall | ItemCall
+) -> bytes:
+    if isinstance(call, ItemCall):
+        outcome = await ask_item(context, call)
+        return render_item(route, message_id, outcome, unknown_address=item_requests.RESOURCE_NOT_FOUND)
     return render(route, message_id, await call_tool(context, call))
 
 
-def _initialize(context: RequestContext, route: Route, vendor: Vendor | None, params: dict[str, Any]) -> dict[str, Any]:
+async def _initialize(
+    context: RequestContext, route: Route, vendor: Vendor | None, params: dict[str, Any]
+) -> dict[str, Any]:
     names, why_none = vendor_names(context, vendor)
     return initialize.initialize_result(
         params.get("protocolVersion"),
+        capabilities=await mcp_items.capabilities(context, vendor),
         base_url=settings.BASE_URL,
         vendor_names=names,
         gateway_version=gateway.__version__,
@@ -198,9 +221,20 @@ def _initialize(context: RequestContext, route: Route, vendor: Vendor | None, pa
     )
 
 
+async def _list_items(context: RequestContext, vendor: Vendor | None, message: jsonrpc.Request) -> Parts:
+    if message.params.get("cursor") is not None:
+        return (jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, mcp_items.ONE_PAGE),)
+    found = await mcp_items.listed(context, vendor, message.method)
+    if not found.is_offered:
+        return (jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found"),)
+    meta = mcp_items.meta_of(found)
+    end = b',"_meta":%b}}' % mcp_items.encoded(meta) if meta else b"}}"
+    return jsonrpc.result_head(message.id) + b"{", *mcp_items.members(message.method, found), end
+
+
 async def _list(context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> Parts:
     if message.params.get("cursor") is not None:
-        return (jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, "Unknown cursor: the list has one page"),)
+        return (jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, mcp_items.ONE_PAGE),)
     if route.is_compact:
         return (jsonrpc.result_bytes(message.id, b'{"tools":[%b]}' % compact_tools.LIST),)
     listed = await list_tools(context, [vendor] if vendor else None)

@@ -12,8 +12,10 @@ from proxy.outcomes import (
     Denied,
     Failed,
     InternalError,
+    ItemOutcome,
     Outcome,
     RateLimited,
+    UnknownItem,
     UnknownTool,
     VendorError,
 )
@@ -45,13 +47,41 @@ def render(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> byt
     return jsonrpc.result(message_id, denied_result(route, outcome))
 
 
+def render_item(route: Route, message_id: jsonrpc.MessageId, outcome: ItemOutcome, *, unknown_address: int) -> bytes:
+    """The answer to a request for a resource or a prompt, whose results cannot say that they failed.
+
+    `unknown_address`: the code for a resource that is not there. Raises: as `render`.
+    """
+    if isinstance(outcome, UnknownItem):
+        return _unknown_item(message_id, outcome, unknown_address)
+    if not isinstance(outcome, Denied):
+        return render(route, message_id, outcome)
+    check_denied_scope(route, outcome)
+    code = outcome.denial.value
+    data = {"reason": code, "vendor": outcome.vendor, "help": error_help.address(code)}
+    return jsonrpc.error(message_id, jsonrpc.INVALID_PARAMS, responses.denial_text(outcome), data)
+
+
+def _unknown_item(message_id: jsonrpc.MessageId, outcome: UnknownItem, unknown_address: int) -> bytes:
+    if not outcome.is_offered:
+        return jsonrpc.error(message_id, jsonrpc.METHOD_NOT_FOUND, "Method not found")
+    if outcome.is_address:
+        return jsonrpc.error(message_id, unknown_address, "Resource not found", {"uri": outcome.name})
+    return jsonrpc.error(message_id, jsonrpc.INVALID_PARAMS, f"Unknown prompt: {outcome.name}")
+
+
 def denied_result(route: Route, denied: Denied) -> dict[str, Any]:
     """Raises: HttpError with 403 for a scope."""
-    if denied.denial is Denial.SCOPE:
-        raise responses.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)
+    check_denied_scope(route, denied)
     # A model can explain other rules to its user.
     return {
         "content": [{"type": "text", "text": responses.denial_text(denied)}],
         "isError": True,
         "_meta": {"gateway/help": error_help.address(denied.denial.value)},
     }
+
+
+def check_denied_scope(route: Route, denied: Denied) -> None:
+    """Raises: HttpError with 403 for a scope."""
+    if denied.denial is Denial.SCOPE:
+        raise responses.insufficient_scope(route.resource_path, denied.scope_needed, denied.text)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS, Vendor
+from proxy.calls.ask_item import ItemCall
 from proxy.calls.call_tool import ToolCall
 from proxy.calls.decide import may_use_vendor
 from proxy.calls.list_tools import may_list
 from proxy.calls.no_access_reasons import why_no_vendor
 from proxy.outcomes import Denial, Denied
 from proxy.progress_relay import ProgressRelay
-from proxy.protocol import progress
+from proxy.protocol import item_requests, progress
 from proxy.protocol.trace_context import take_parent
 from proxy.request_context import RequestContext
 from proxy.views import responses
@@ -34,6 +35,20 @@ def tool_call(
         context.trace.adopt_late(take_parent(meta))  # the vendor gets ours in its place
     relay = ProgressRelay(progress.Wanted(token)) if token is not None and accepts_events(accept) else None
     return ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta or None, relay=relay, fault=fault)
+
+
+def item_call(
+    context: RequestContext, vendor: Vendor | None, method: str, params: dict[str, Any], accept: str | None = None
+) -> ItemCall:
+    """For the methods of `item_kinds.CALLS`."""
+    name, is_address, sent, fault = item_requests.read(method, params)
+    if context.request_bytes > item_requests.MAX_REQUEST_BYTES:
+        sent, fault = {}, f"The request has more than {item_requests.MAX_REQUEST_BYTES} bytes"
+    token, meta = progress.split_meta(params.get("_meta"))
+    if context.trace is not None and meta is not None:
+        context.trace.adopt_late(take_parent(meta))
+    relay = ProgressRelay(progress.Wanted(token)) if token is not None and accepts_events(accept) else None
+    return ItemCall(method, name, is_address, sent, vendor=vendor, meta=meta or None, relay=relay, fault=fault)
 
 
 def check_scope(context: RequestContext, route: Route, vendor: Vendor) -> None:

@@ -5,8 +5,10 @@ Spec: MCP 2026-07-28 · D159 · docs/decisions/0102
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -15,22 +17,24 @@ from django.http.response import HttpResponseBase
 import gateway
 from gateway.catalog.vendor import Vendor
 from gateway.hot_path_request import HotPathRequest
+from proxy.calls.ask_item import ItemCall, ask_item
 from proxy.calls.call_tool import ToolCall, call_tool
 from proxy.calls.list_tools import list_tools
-from proxy.outcomes import BadArguments, Delivered, Denied, Outcome, VendorError
+from proxy.outcomes import BadArguments, Delivered, Denied, Outcome, UnknownItem, VendorError
 from proxy.progress_relay import ProgressRelay
-from proxy.protocol import compact_tools, initialize, jsonrpc, progress
+from proxy.protocol import compact_tools, initialize, item_kinds, jsonrpc, progress
 from proxy.protocol.modern import errors, headers, param_headers, results, subscriptions
 from proxy.protocol.modern.errors import Refusal
 from proxy.protocol.modern.headers import McpHeaders
 from proxy.protocol.modern.requests import ModernRequest, read_message
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
-from proxy.views import compact_calls, mcp_outcomes, responses
-from proxy.views.mcp_requests import check_scope, tool_call, vendor_names
+from proxy.views import compact_calls, mcp_items, mcp_outcomes, responses
+from proxy.views.mcp_requests import check_scope, item_call, tool_call, vendor_names
 from proxy.views.progress_response import accepts_events, respond_with_progress
 from proxy.views.route import Route, count
 
+CallT = TypeVar("CallT", ToolCall, ItemCall)
 _NOTHING = progress.Wanted(None, None)
 
 
@@ -49,13 +53,19 @@ async def answer(
     if asked.method == "tools/call" and not (route.is_compact and compact_tools.is_own(params)):
         call = _read_call(asked, tool_call(context, vendor, params), said, accept)
         # A client mirrors arguments into headers by the definition of the tool that it calls, here call_tool.
-        is_wrapped = params is not asked.params
-        return await _answer_call(context, route, asked, replace(call, contradiction=None) if is_wrapped else call)
+        if params is not asked.params:
+            call = replace(call, contradiction=None)
+        return await _answer(asked, call.relay, _run_tool(context, route, asked, call))
+    if asked.method in item_kinds.CALLS:
+        item = _heard(asked, item_call(context, vendor, asked.method, asked.params), accept)
+        return await _answer(asked, item.relay, _run_item(context, route, asked, item))
     await count(context)
     if vendor is not None:
         check_scope(context, route, vendor)
     if asked.method == "server/discover":
-        return responses.json_response(jsonrpc.result(asked.id, _discovered(context, route, vendor)))
+        return responses.json_response(jsonrpc.result(asked.id, await _discovered(context, route, vendor)))
+    if asked.method in item_kinds.LISTS:
+        return await _list_items(context, vendor, asked)
     if asked.method == "tools/list":
         return await _list(context, route, vendor, asked)
     if asked.method == "tools/call":
@@ -70,16 +80,28 @@ def refused(refusal: Refusal) -> HttpResponse:
     return responses.json_response(refusal.body, refusal.status)
 
 
-def _discovered(context: RequestContext, route: Route, vendor: Vendor | None) -> dict[str, object]:
+async def _discovered(context: RequestContext, route: Route, vendor: Vendor | None) -> dict[str, object]:
     how_to_find = compact_tools.INSTRUCTIONS if route.is_compact else ""
     server = initialize.server_info(settings.BASE_URL, gateway.__version__)
-    return results.discovered(server, initialize.instructions(*vendor_names(context, vendor), how_to_find))
+    capabilities = await mcp_items.capabilities(context, vendor)
+    return results.discovered(
+        server, initialize.instructions(*vendor_names(context, vendor), how_to_find), capabilities
+    )
+
+
+async def _list_items(context: RequestContext, vendor: Vendor | None, asked: ModernRequest) -> HttpResponse:
+    if asked.params.get("cursor") is not None:
+        return responses.json_response(jsonrpc.error(asked.id, jsonrpc.INVALID_PARAMS, mcp_items.ONE_PAGE))
+    found = await mcp_items.listed(context, vendor, asked.method)
+    if not found.is_offered:
+        return refused(errors.method_not_found(asked.id))
+    before = jsonrpc.result_head(asked.id) + results.before_list(_server(), mcp_items.meta_of(found))
+    return responses.json_parts((before, *mcp_items.members(asked.method, found), b"}}"))
 
 
 async def _list(context: RequestContext, route: Route, vendor: Vendor | None, asked: ModernRequest) -> HttpResponse:
     if asked.params.get("cursor") is not None:
-        text = "Unknown cursor: the list has one page"
-        return responses.json_response(jsonrpc.error(asked.id, jsonrpc.INVALID_PARAMS, text))
+        return responses.json_response(jsonrpc.error(asked.id, jsonrpc.INVALID_PARAMS, mcp_items.ONE_PAGE))
     if route.is_compact:
         before, after = results.around_list(_server(), {})
         return responses.json_parts((jsonrpc.result_head(asked.id) + before, compact_tools.LIST, after + b"}"))
@@ -99,36 +121,68 @@ def _listen(asked: ModernRequest, accept: str | None) -> HttpResponse:
 
 
 def _read_call(asked: ModernRequest, call: ToolCall, said: McpHeaders, accept: str | None) -> ToolCall:
+    contradiction = partial(param_headers.contradiction, arguments=call.arguments, headers=said)
+    return replace(_heard(asked, call, accept), contradiction=contradiction)
+
+
+def _heard(asked: ModernRequest, call: CallT, accept: str | None) -> CallT:
+    """With a relay for the notifications that the caller wants."""
     token, _ = progress.split_meta(asked.params["_meta"])
     wanted = progress.Wanted(token, asked.log_level)
-    relay = ProgressRelay(wanted) if wanted != _NOTHING and accepts_events(accept) else None
-    contradiction = partial(param_headers.contradiction, arguments=call.arguments, headers=said)
-    return replace(call, relay=relay, contradiction=contradiction)
+    return replace(call, relay=ProgressRelay(wanted) if wanted != _NOTHING and accepts_events(accept) else None)
 
 
-async def _answer_call(context: RequestContext, route: Route, asked: ModernRequest, call: ToolCall) -> HttpResponseBase:
+async def _answer(
+    asked: ModernRequest, relay: ProgressRelay | None, running: Coroutine[Any, Any, tuple[int, bytes]]
+) -> HttpResponseBase:
+    """`running` returns the HTTP status of an answer without a stream, and the message."""
     status = 200
 
     async def run() -> bytes:
         nonlocal status
-        status, body = await _rendered(context, route, asked, await call_tool(context, call))
+        status, body = await running
         return body
 
     def respond(body: bytes) -> HttpResponse:
         return responses.json_response(body, status)
 
-    if call.relay is None:
+    if relay is None:
         return respond(await run())
-    return await respond_with_progress(asked.id, call.relay, run(), respond)
+    return await respond_with_progress(asked.id, relay, run(), respond)
+
+
+async def _run_tool(context: RequestContext, route: Route, asked: ModernRequest, call: ToolCall) -> tuple[int, bytes]:
+    return await _rendered(context, route, asked, await call_tool(context, call))
+
+
+async def _run_item(context: RequestContext, route: Route, asked: ModernRequest, call: ItemCall) -> tuple[int, bytes]:
+    outcome = await ask_item(context, call)
+    if isinstance(outcome, Delivered):
+        work = partial(results.of_item, outcome.raw_result, _server(), may_be_kept=call.method == item_kinds.READ)
+        return await _spliced(context, asked, work, len(outcome.raw_result))
+    if isinstance(outcome, VendorError):
+        return errors.of_vendor(asked.id, outcome.raw_error, asked.capabilities)
+    if isinstance(outcome, UnknownItem) and not outcome.is_offered:
+        refusal = errors.method_not_found(asked.id)
+        return refusal.status, refusal.body
+    return 200, mcp_outcomes.render_item(route, asked.id, outcome, unknown_address=jsonrpc.INVALID_PARAMS)
+
+
+async def _spliced(
+    context: RequestContext,
+    asked: ModernRequest,
+    work: Callable[[], tuple[bytes, bytes | memoryview]],
+    size_bytes: int,
+) -> tuple[int, bytes]:
+    parts = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, size_bytes)
+    return 200, b"".join((jsonrpc.result_head(asked.id), *parts, b"}"))
 
 
 async def _rendered(context: RequestContext, route: Route, asked: ModernRequest, outcome: Outcome) -> tuple[int, bytes]:
     """The HTTP status of an answer without a stream, and the message. Raises: HttpError with 403 or 429."""
     if isinstance(outcome, Delivered):
         raw = outcome.raw_result
-        work = partial(results.of_tool, raw, _server())
-        parts = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, len(raw))
-        return 200, b"".join((jsonrpc.result_head(asked.id), *parts, b"}"))
+        return await _spliced(context, asked, partial(results.of_tool, raw, _server()), len(raw))
     if isinstance(outcome, Denied):
         return 200, jsonrpc.result(asked.id, results.complete(mcp_outcomes.denied_result(route, outcome), _server()))
     if isinstance(outcome, VendorError):

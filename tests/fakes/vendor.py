@@ -97,12 +97,16 @@ class FakeVendor:
             return web.Response(status=202)
         return await self._answer(request, body)
 
+    def declared(self) -> dict[str, Any]:
+        """The capabilities of the handshake."""
+        return {"tools": {}}
+
     def _initialize(self, body: dict[str, Any]) -> web.Response:
         session = f"session-{next(self._numbers)}"
         self.sessions.add(session)
         result = {
             "protocolVersion": body["params"]["protocolVersion"],
-            "capabilities": {"tools": {}},
+            "capabilities": self.declared(),
             "serverInfo": {"name": "fake", "version": "1"},
         }
         answer = {"jsonrpc": "2.0", "id": body["id"], "result": result}

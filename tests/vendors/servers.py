@@ -136,9 +136,9 @@ def time_server() -> Iterator[RunningServer]:
 
 
 @contextlib.contextmanager
-def conformance_server() -> Iterator[RunningServer]:
-    """A server with the tools that the protocol's conformance suite asks for. Raises: ServerStartError."""
-    with running_server("conformance", _program("conformance_server.py"), _initializes) as server:
+def conformance_server(offers: str = "everything") -> Iterator[RunningServer]:
+    """A server with what the protocol's conformance suite asks for, or with its `tools`. Raises: ServerStartError."""
+    with running_server(f"conformance-{offers}", _program("conformance_server.py", offers), _initializes) as server:
         yield server
 
 

@@ -17,6 +17,8 @@ FIELDS: Final = {
     "userLabel": "user.name",
     "vendor": f"{OWN}.vendor",
     "tool": f"{OWN}.tool",
+    "kind": f"{OWN}.kind",
+    "item": f"{OWN}.item",
     "source": f"{OWN}.source",
     "status": f"{OWN}.status",
     "errorCode": "error.code",

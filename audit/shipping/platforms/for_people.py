@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from audit.call_status import CallStatus
+from audit.call_status import CallKind, CallStatus
 from audit.shipping.events import Event
 
 INFO: Final = "info"
@@ -22,7 +22,10 @@ def line_of(event: Event) -> str:
     field = event.fields.get
     if event.is_tool_call:
         result = " ".join(filter(None, (field("status"), field("errorCode"))))
-        return f"{field('userLabel') or field('userId')} called {field('tool')} of {field('vendor')}: {result}"
+        who = field("userLabel") or field("userId")
+        if field("kind", CallKind.TOOL) != CallKind.TOOL:
+            return f"{who} asked for the {field('kind')} {field('item')} of {field('vendor')}: {result}"
+        return f"{who} called {field('tool')} of {field('vendor')}: {result}"
     line = f"{field('eventType')} by {field('actorLabel') or field('actorId') or 'the gateway'}"
     target = field("targetLabel") or field("targetId")
     return f"{line}: {target}" if target else line

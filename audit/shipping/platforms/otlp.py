@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from audit.call_status import CallKind
 from audit.shipping.events import Event
 from audit.shipping.platforms.exchange import (
     JSON_TYPE,
@@ -115,7 +116,7 @@ def _record(event: Event) -> dict[str, Any]:
     level = level_of(event)
     attributes = {"log.record.uid": event.id}
     attributes |= {_ATTRIBUTES.get(name, _PREFIX + name): value for name, value in event.fields.items()}
-    if event.is_tool_call:
+    if event.fields.get("kind") == CallKind.TOOL:
         attributes["gen_ai.operation.name"] = "execute_tool"
     return {
         "timeUnixNano": nanoseconds,

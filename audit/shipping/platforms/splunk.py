@@ -36,6 +36,8 @@ FIELDS: Final = {
     "userLabel": "user",
     "vendor": "app",
     "tool": "tool",
+    "kind": "kind",
+    "item": "item",
     "source": "call_source",  # `source` is a field of every event in Splunk
     "status": "status",
     "errorCode": "error_code",

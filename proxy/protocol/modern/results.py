@@ -56,20 +56,38 @@ def of_tool(raw_result: bytes, server: Mapping[str, Any]) -> tuple[bytes, bytes 
     return _encode({**own, **members, "_meta": {**meta, SERVER_INFO: server}}), b""
 
 
+def of_item(raw_result: bytes, server: Mapping[str, Any], *, may_be_kept: bool) -> tuple[bytes, bytes | memoryview]:
+    """As `of_tool`, of a request for a resource or a prompt. `may_be_kept`: clients keep such results, so it says for
+    how long."""
+    head = _heads.decode(raw_result)
+    members: dict[str, object] = {**_COMPLETE, **(NEVER_KEPT if may_be_kept else {})}
+    members["_meta"] = {SERVER_INFO: server}
+    own = _objects.decode(raw_result)
+    if not (bytes(head.result_type) or bytes(head.meta)) and own.keys().isdisjoint(members):
+        return _spliced(_encode(members), raw_result)
+    meta = reserved_meta.members_of(own.get("_meta")) or {}
+    return _encode({**own, **members, "_meta": {**meta, SERVER_INFO: server}}), b""
+
+
+def before_list(server: Mapping[str, Any], meta: Mapping[str, Any]) -> bytes:
+    """The beginning of a result, up to the comma before the member that lists."""
+    members = {**_COMPLETE, **NEVER_KEPT, "_meta": {**meta, SERVER_INFO: server}}
+    return _encode(members)[:-1] + b","
+
+
 def around_list(server: Mapping[str, Any], meta: Mapping[str, Any]) -> tuple[bytes, bytes]:
     """The bytes before and after the definitions of `tools/list`."""
-    members = {**_COMPLETE, **NEVER_KEPT, "_meta": {**meta, SERVER_INFO: server}}
-    return _encode(members)[:-1] + b',"tools":[', b"]}"
+    return before_list(server, meta) + b'"tools":[', b"]}"
 
 
-def discovered(server: Mapping[str, Any], instructions: str) -> dict[str, Any]:
+def discovered(server: Mapping[str, Any], instructions: str, capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to `server/discover`."""
     return {
         **_COMPLETE,
         **NEVER_KEPT,
         "_meta": {SERVER_INFO: server},
         "supportedVersions": SERVED,
-        "capabilities": {"tools": {"listChanged": False}},
+        "capabilities": capabilities,
         "instructions": instructions,
     }
 

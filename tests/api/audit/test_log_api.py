@@ -67,6 +67,8 @@ def test_a_call_has_the_documented_members(api: Api) -> None:
             "userLabel": "Ana",
             "vendor": "acme",
             "tool": "acme_list",
+            "kind": "tool",
+            "item": None,
             "source": "mcp",
             "status": "error",
             "errorCode": "vendor_timeout",
@@ -141,6 +143,23 @@ def calls(api: Api) -> None:
 
 
 @pytest.mark.usefixtures("calls")
+def test_calls_of_each_kind(api: Api) -> None:
+    for org_id in (api.cast.org.id, api.cast.other_org.id):
+        add_call(org_id, minutes=5, tool="", kind="resource", item="test://one")
+        add_call(org_id, minutes=6, tool="", kind="prompt", item="greet", user_id="user-2")
+
+    def items(query: str) -> list[str | None]:
+        return [entry["item"] for entry in ask(api, "/audit", query)["entries"]]
+
+    assert items("kind=resource") == items("item=test://one") == ["test://one"]
+    assert items("kind=prompt&user_id=user-2&status=success") == ["greet"]
+    assert items("kind=completion") == items("kind=prompt&item=test://one") == items("kind=tool&item=greet") == []
+    assert tools(api, "kind=tool&start=2026-03-10") == "four three two one".split()
+    assert [entry["kind"] for entry in ask(api, "/audit", "limit=2")["entries"]] == ["prompt", "resource"]
+    assert api.refused("admin", "GET", "/audit?kind=tools")[0] == 400
+
+
+@pytest.mark.usefixtures("calls")
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -150,6 +169,7 @@ def calls(api: Api) -> None:
         ("vendor=unknown", ""),
         ("tool=two", "two"),
         ("source=cli", "four yesterday"),
+        ("kind=tool", "four three two one yesterday"),
         ("status=error", "three"),
         ("request_id=r-one", "one"),
         ("start=2026-03-10", "four three two one"),
@@ -307,7 +327,7 @@ def test_bad_values_are_refused_in_the_documented_shape(api: Api, path: str, que
     assert set(found.get("fields", {})) == ({field} if field else set())
 
 
-@pytest.mark.parametrize("name", ["user_id", "vendor", "tool", "request_id", "source", "status"])
+@pytest.mark.parametrize("name", ["user_id", "vendor", "tool", "request_id", "source", "status", "kind", "item"])
 def test_texts_that_no_call_holds_are_refused(api: Api, name: str) -> None:
     assert api.faults("admin", "GET", f"/audit?{name}=a%00b", None) == {name}
 

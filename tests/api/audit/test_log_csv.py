@@ -25,7 +25,7 @@ from tests.api.audit.log_rows import add_call, add_calls, add_change
 from tests.factories.api import Api
 from tests.factories.streamed import body_of, parts_of
 
-REQUEST_HEADER = "user,user_id,timestamp,vendor,tool,source,status,duration_ms,client_id,request_id,count"
+REQUEST_HEADER = "user,user_id,timestamp,vendor,tool,source,status,duration_ms,client_id,request_id,count,kind,item"
 ADMIN_HEADER = "actor,actor_id,target,target_id,event_type,timestamp,metadata"
 LOGS = pytest.mark.parametrize("path", ["/audit", "/audit/admin"])
 LATE = datetime(2026, 12, 31, 23, 59, tzinfo=UTC)
@@ -62,7 +62,7 @@ def rows(api: Api, path: str, query: str = "") -> list[dict[str, str]]:
 def test_calls_have_the_documented_columns(api: Api) -> None:
     add_call(api.cast.org.id, duration_ms=30, client_id="client-1", count=3)
     assert body_of(export(api, "/audit")).decode() == (
-        f"{REQUEST_HEADER}\r\nAna,user-1,2026-03-10T12:00:00.000Z,acme,acme_list,mcp,success,30,client-1,r-1,3\r\n"
+        f"{REQUEST_HEADER}\r\nAna,user-1,2026-03-10T12:00:00.000Z,acme,acme_list,mcp,success,30,client-1,r-1,3,tool,\r\n"
     )
 
 

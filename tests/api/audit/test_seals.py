@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from io import StringIO
 
 import pytest
@@ -67,6 +68,25 @@ def findings(log: Log = Log.REQUESTS) -> list[Finding]:
     result = verify(log)
     assert not [each for each in result.findings if each.org_id == OTHER_ORG]
     return result.findings
+
+
+@pytest.mark.parametrize(("column", "value"), [("kind", "resource"), ("item", "test://one")])
+def test_the_kind_of_a_call_is_sealed(log: AuditConnection, column: str, value: str) -> None:
+    row = sealed(log)[5]
+    RequestAuditEntry.objects.filter(pk=row.pk).update(**{column: value})
+    assert findings() == [Finding(ORG, Log.REQUESTS, "a row was changed", row.id)]
+
+
+def test_seals_of_the_release_before_still_fit(log: AuditConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(seals, "VERSION", 1)
+        before.setattr(seals, "row_digest", partial(seals.row_digest, version=1))
+        sealed(log, batches=1)
+    assert set(Seal.objects.values_list("version", flat=True)) == {1}
+    log.commit([make_record(org_id=ORG, kind="prompt", item="greet", tool="")])
+    seal(1)
+    assert findings() == []
+    assert Seal.objects.filter(org_id=ORG).latest("number").version == 2
 
 
 def test_an_untouched_log_equals_its_seals(log: AuditConnection) -> None:

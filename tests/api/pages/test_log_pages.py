@@ -47,6 +47,7 @@ FILTERS = [
     Filter(REQUESTS, {"tool": "acme_list"}, "Tool: acme_list"),
     Filter(REQUESTS, {"source": "cli"}, "Source: cli"),
     Filter(REQUESTS, {"status": "denied"}, "Result: denied"),
+    Filter(REQUESTS, {"kind": "tool"}, "Kind: tool"),
     Filter(REQUESTS, {"request_id": "r-1"}, "Request ID: r-1"),
     Filter(CHANGES, {"actor_id": "user-1"}, "Who: Ours"),
     Filter(CHANGES, {"actor_id": "OURS"}, "Who: Ours"),
@@ -82,7 +83,8 @@ def logged(site: Site) -> Site:
     long_ago = -60 * 24 * 60
     add_call(org, user_label="Ours", **ours)
     add_call(other, user_label="Foreign", **ours)
-    late: dict[str, Any] = {"user_id": "user-9", "vendor": "globex", "tool": "globex_list", "request_id": "r-9"}
+    late: dict[str, Any] = {"user_id": "user-9", "vendor": "globex", "tool": "", "request_id": "r-9"}
+    late |= {"kind": "resource", "item": "test://left-out"}
     add_call(org, minutes=long_ago, user_label="Left out", **late)
     add_change(org, actor_label="Ours")
     add_change(other, actor_label="Foreign")
@@ -412,6 +414,20 @@ def test_a_refused_call_leads_to_the_page_that_changes_it(site: Site, code: str,
     assert urlsplit(row["remedy"].url).path == reverse(route, args=[site.cast.org.id, *names])
     assert site.owner().get(row["remedy"].url).status_code == 200
     assert row["remedy"].text in html.unescape(text(answer))
+
+
+def test_a_resource_is_shown_by_its_address(site: Site) -> None:
+    address = "test://one/<b>"
+    add_call(site.cast.org.id, vendor="fake", tool="", kind="resource", item=address)
+    add_call(site.cast.other_org.id, vendor="fake", tool="", kind="resource", item="test://foreign")
+    answer = ask(site, REQUESTS, {"item": address})
+    shown = text(answer)
+    assert "test://one/&lt;b&gt;" in shown
+    assert "test://foreign" not in shown
+    assert "Resource or prompt: test://one" in shown
+    drawer = text(details(site, answer))
+    assert "test://one/&lt;b&gt;" in drawer
+    assert "?item=test%3A%2F%2Fone%2F%3Cb%3E" in drawer
 
 
 def test_other_calls_lead_nowhere(site: Site) -> None:

@@ -96,9 +96,7 @@ async def test_initialize_echoes_known_versions(agent: Agent, tenant: Tenant, as
     assert "Mcp-Session-Id" not in answer.headers
 
 
-async def test_initialize_ping_and_notifications_ask_no_vendor(
-    agent: Agent, tenant: Tenant, vendor: FakeVendor
-) -> None:
+async def test_ping_and_notifications_ask_no_vendor(agent: Agent, tenant: Tenant, vendor: FakeVendor) -> None:
     assert (await agent.rpc(tenant.agent_key, "ping")).json()["result"] == {}
     body = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     answer = await agent.http.post("/v1/mcp", json=body, headers=headers(tenant.agent_key, {}))

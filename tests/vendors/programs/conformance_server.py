@@ -1,10 +1,12 @@
-"""A vendor with the tools that the protocol's conformance suite asks servers for: `conformance_server.py PORT`.
+"""A vendor with what the protocol's conformance suite asks servers for: `conformance_server.py everything|tools PORT`.
 
 A tool that does not get what it needs of its client answers an error of its own, as the suite's notes ask.
 Runs on the newest Python SDK.
 """
 
 import base64
+import json
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -25,6 +27,8 @@ WAV = base64.b64encode(
     b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\0\0\0\0"
 ).decode()
 MOMENT_S = 0.05
+STATIC_TEXT, STATIC_BINARY = "test://static-text", "test://static-binary"
+RESOURCE_NOT_FOUND = -32002
 PLAIN: dict[str, Any] = {"type": "object", "properties": {}}
 PROMPT: dict[str, Any] = {"type": "object", "properties": {"prompt": {"type": "string"}}}
 MIRRORED: dict[str, Any] = {
@@ -193,6 +197,107 @@ async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.
         return types.CallToolResult(content=[text(str(fault))], is_error=True)
 
 
+async def list_resources(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    """All of them, on one page."""
+    return types.ListResourcesResult(
+        resources=[
+            types.Resource(uri=STATIC_TEXT, name="Static text", description="A text.", mime_type="text/plain"),
+            types.Resource(uri=STATIC_BINARY, name="Static picture", description="A picture.", mime_type="image/png"),
+        ]
+    )
+
+
+async def list_templates(
+    ctx: Context, params: types.PaginatedRequestParams | None
+) -> types.ListResourceTemplatesResult:
+    """One, of data by number."""
+    template = types.ResourceTemplate(
+        uri_template="test://template/{id}/data", name="Data", description="Data.", mime_type="application/json"
+    )
+    return types.ListResourceTemplatesResult(resource_templates=[template])
+
+
+async def read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    """The one that has the address."""
+    uri = str(params.uri)
+    contents: types.TextResourceContents | types.BlobResourceContents
+    if uri == STATIC_BINARY:
+        contents = types.BlobResourceContents(uri=uri, mime_type="image/png", blob=PNG)
+    elif uri == STATIC_TEXT:
+        words = "This is the content of the static text resource."
+        contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text=words)
+    elif found := re.fullmatch(r"test://template/([^/]+)/data", uri):
+        data = json.dumps({"id": found[1], "templateTest": True, "data": f"Data for ID: {found[1]}"})
+        contents = types.TextResourceContents(uri=uri, mime_type="application/json", text=data)
+    else:
+        raise MCPError(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+    return types.ReadResourceResult(contents=[contents])
+
+
+PROMPTS = {
+    "test_simple_prompt": (),
+    "test_prompt_with_arguments": ("arg1", "arg2"),
+    "test_prompt_with_embedded_resource": ("resourceUri",),
+    "test_prompt_with_image": (),
+}
+
+
+async def list_prompts(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    """All of them, on one page."""
+    return types.ListPromptsResult(
+        prompts=[
+            types.Prompt(
+                name=name,
+                description=f"The prompt {name}.",
+                arguments=[
+                    types.PromptArgument(name=each, description=f"The argument {each}.", required=True)
+                    for each in arguments
+                ],
+            )
+            for name, arguments in PROMPTS.items()
+        ]
+    )
+
+
+async def get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    """The prompt with this name, filled in."""
+    said = params.arguments or {}
+    blocks = {
+        "test_simple_prompt": [text("This is a simple prompt for testing.")],
+        "test_prompt_with_arguments": [
+            text(f"Prompt with arguments: arg1='{said.get('arg1', '')}', arg2='{said.get('arg2', '')}'")
+        ],
+        "test_prompt_with_embedded_resource": [
+            resource(said.get("resourceUri", STATIC_TEXT), "text/plain", "Embedded resource content for testing."),
+            text("Please process the embedded resource above."),
+        ],
+        "test_prompt_with_image": [image(), text("Please analyze the image above.")],
+    }.get(params.name)
+    if blocks is None:
+        raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name}")
+    return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=each) for each in blocks])
+
+
+async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+    """Cities that begin with the value."""
+    found = [city for city in ("paris", "park", "party") if city.startswith(params.argument.value)]
+    return types.CompleteResult(completion=types.Completion(values=found, total=len(found), has_more=False))
+
+
+BESIDE_TOOLS: dict[str, Any] = {
+    "on_list_resources": list_resources,
+    "on_list_resource_templates": list_templates,
+    "on_read_resource": read_resource,
+    "on_list_prompts": list_prompts,
+    "on_get_prompt": get_prompt,
+    "on_completion": complete,
+}
+
+
 if __name__ == "__main__":
-    server: Server[Any] = Server("conformance", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool)
-    uvicorn.run(server.streamable_http_app(), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
+    offers, port = sys.argv[1:]
+    beside = BESIDE_TOOLS if offers == "everything" else {}
+    server: Server[Any] = Server(
+        "conformance", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool, **beside
+    )
+    uvicorn.run(server.streamable_http_app(), host="127.0.0.1", port=int(port), log_level="warning")

@@ -36,7 +36,7 @@ def test_the_request() -> None:
     assert call.items() >= common.items()
     assert sorted(call.keys() - common.keys()) == sorted(
         """OrgId UserId UserLabel Vendor Tool Source Status ErrorCode DurationMs VendorMs CredentialScope CredentialName
-        Cached ClientId ClientName IpAddress RequestId RequestBytes ResponseBytes Count""".split()
+        Cached ClientId ClientName IpAddress RequestId RequestBytes ResponseBytes Count Kind""".split()
     )
     assert (call["ErrorCode"], call["DurationMs"], call["Cached"]) == ("vendor_timeout", 1500, False)
     assert change == {

@@ -33,6 +33,7 @@ CALL: dict[str, Any] = {
         "cached": False,
         "client": {"id": "client-1", "name": "Editor"},
         "count": 1,
+        "kind": "tool",
     },
     "error": {"code": "vendor_timeout"},
     "source": {"address": "203.0.113.7", "ip": "203.0.113.7"},
@@ -72,7 +73,7 @@ def test_every_field_of_a_change_has_its_place() -> None:
 
 
 def test_the_table_has_every_field_and_no_other() -> None:
-    assert {*a_call().fields, *a_change().fields} == set(FIELDS)
+    assert {*a_call(item="test://x").fields, *a_change().fields} == set(FIELDS)
 
 
 @pytest.mark.parametrize(

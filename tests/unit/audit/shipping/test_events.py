@@ -10,7 +10,7 @@ OF_EACH_EVENT = {"id", "timestamp"}
 
 def test_an_event_has_the_members_of_an_entry() -> None:
     flat = {"credentialScope", "credentialName"}
-    assert {*a_call().fields} == {*RequestEntryOut().fields} - OF_EACH_EVENT - {"credential"} | flat
+    assert {*a_call(item="test://x").fields} == {*RequestEntryOut().fields} - OF_EACH_EVENT - {"credential"} | flat
     assert {*a_change().fields} == {*AdminEntryOut().fields} - OF_EACH_EVENT
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from audit.shipping.platforms.for_people import level_of, line_of
-from tests.unit.audit.shipping.samples import CALL, CHANGE
+from tests.unit.audit.shipping.samples import CALL, CHANGE, a_call
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,8 @@ def test_a_change_is_information() -> None:
 def test_lines() -> None:
     assert line_of(CALL) == "Ana Ek called list_devices of acme: error vendor_timeout"
     assert line_of(CHANGE) == "member.role_changed by Ana Ek: Bo Li"
+    read = a_call(tool="", kind="resource", item="test://static-text")
+    assert line_of(read) == "Ana Ek asked for the resource test://static-text of acme: error vendor_timeout"
 
 
 def test_lines_of_rows_with_blanks() -> None:

@@ -16,7 +16,7 @@ BODY = (
     '"type":["access","allowed"],"action":"tool_call","outcome":"failure","duration":1500000000},'
     f'"organization":{{"id":"{ORG}"}},"user":{{"id":"{PERSON}","name":"Ana Ek"}},"mcp_gateway":{{"vendor":"acme",'
     '"tool":"list_devices","source":"mcp","status":"error","vendor_ms":1400,"credential":{"scope":"team",'
-    '"name":"Blue"},"cached":false,"client":{"id":"client-1","name":"Editor"},"count":1},'
+    '"name":"Blue"},"cached":false,"client":{"id":"client-1","name":"Editor"},"count":1,"kind":"tool"},'
     '"error":{"code":"vendor_timeout"},"source":{"address":"203.0.113.7","ip":"203.0.113.7"},'
     '"http":{"request":{"id":"req-1","body":{"bytes":120}},"response":{"body":{"bytes":4500}}}}}\n'
     '{"time":1795428931.0,"source":"mcp-gateway","event":{"ecs":{"version":"8.11.0"},"event":{'

@@ -23,7 +23,7 @@ CALL_LINE = (
     f'"userId":"{PERSON}","userLabel":"Ana Ek","vendor":"acme","tool":"list_devices","source":"mcp","status":"error",'
     '"errorCode":"vendor_timeout","durationMs":1500,"vendorMs":1400,"credentialScope":"team","credentialName":"Blue",'
     '"cached":false,"clientId":"client-1","clientName":"Editor","ipAddress":"203.0.113.7","requestId":"req-1",'
-    '"requestBytes":120,"responseBytes":4500,"count":1}'
+    '"requestBytes":120,"responseBytes":4500,"count":1,"kind":"tool"}'
 )
 CHANGE_LINE = (
     f'{{"id":"{CHANGE_ID}","type":"admin_change","timestamp":"2026-11-23T10:15:31.000Z","orgId":"{ORG}",'

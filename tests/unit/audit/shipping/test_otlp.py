@@ -83,6 +83,7 @@ def test_a_call() -> None:
                 number("mcp_gateway.request.size", "120"),
                 number("mcp_gateway.response.size", "4500"),
                 number("mcp_gateway.count", "1"),
+                text("mcp_gateway.kind", "tool"),
                 text("gen_ai.operation.name", "execute_tool"),
             ],
         }

@@ -24,7 +24,7 @@ BODY = (
     f'"user_id":"{PERSON}","user":"Ana Ek","app":"acme","tool":"list_devices","call_source":"mcp","status":"error",'
     '"error_code":"vendor_timeout","response_time":1500,"vendor_ms":1400,"credential_scope":"team",'
     '"credential_name":"Blue","cached":false,"client_id":"client-1","client_name":"Editor","src":"203.0.113.7",'
-    '"request_id":"req-1","bytes_in":120,"bytes_out":4500,"count":1}}\n'
+    '"request_id":"req-1","bytes_in":120,"bytes_out":4500,"count":1,"kind":"tool"}}\n'
     '{"time":1795428931.0,"source":"mcp-gateway","sourcetype":"mcp_gateway:admin_change","event":{'
     f'"event_id":"{CHANGE_ID}","type":"admin_change","vendor_product":"mcp-gateway","action":"updated",'
     f'"object_category":"member","org_id":"{ORG}","event_type":"member.role_changed","user_id":"{PERSON}",'
@@ -46,7 +46,7 @@ def test_the_body_is_an_envelope_for_each_record() -> None:
 
 
 def test_the_table_has_every_field_and_no_other() -> None:
-    assert {*a_call().fields, *a_change().fields} == set(FIELDS)
+    assert {*a_call(item="test://x").fields, *a_change().fields} == set(FIELDS)
 
 
 @pytest.mark.parametrize(("status", "action"), [("success", "allowed"), ("unknown", "allowed"), ("denied", "blocked")])

@@ -12,7 +12,12 @@ BASE_URL = "https://tools.example.com"
 def answer(version: object = "2025-11-25", vendor_names: tuple[str, ...] = ("Acme RMM", "Globex")) -> dict[str, object]:
     why = "" if vendor_names else "No vendor is connected here."
     return initialize_result(
-        version, base_url=BASE_URL, vendor_names=vendor_names, gateway_version="1.2.3", why_none=why
+        version,
+        capabilities={"tools": {"listChanged": False}, "completions": {}},
+        base_url=BASE_URL,
+        vendor_names=vendor_names,
+        gateway_version="1.2.3",
+        why_none=why,
     )
 
 
@@ -26,8 +31,8 @@ def test_any_other_version_yields_the_fallback(version: object) -> None:
     assert answer(version)["protocolVersion"] == "2025-03-26"
 
 
-def test_we_offer_tools_and_nothing_else() -> None:
-    assert answer()["capabilities"] == {"tools": {"listChanged": False}}
+def test_we_offer_what_the_vendors_do() -> None:
+    assert answer()["capabilities"] == {"tools": {"listChanged": False}, "completions": {}}
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)

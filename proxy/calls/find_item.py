@@ -1,0 +1,143 @@
+"""Finds the vendor of a resource or prompt by the address or name that the caller used. docs/decisions/0104"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from credentials.resolve import CredentialRef
+from gateway.catalog.vendor import Vendor
+from proxy.calls.decide import may_use_items
+from proxy.calls.find_tool import FIND_DEADLINE_S
+from proxy.calls.list_items import known_lists, offered
+from proxy.calls.open_destination import renewed, usable_vendor
+from proxy.outcomes import BadArguments, Denial, Denied, Failed, UnknownItem
+from proxy.protocol import item_addresses
+from proxy.protocol.item_kinds import Capability, ItemKind
+from proxy.request_context import RequestContext
+from proxy.vendors.destination import Destination
+from proxy.vendors.errors import VendorProblem
+
+MAX_NAMED = 5  # candidates in an answer
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItem:
+    """A resource or prompt at a vendor that the caller may use. `own`: as the vendor has it; `is_bare`: the caller used
+    the vendor's own address."""
+
+    vendor: Vendor
+    credential: CredentialRef
+    destination: Destination
+    own: str
+    declared: frozenset[str]
+    is_bare: bool
+
+
+NotFound = Denied | UnknownItem | BadArguments | Failed
+
+
+async def find_resource(context: RequestContext, address: str, asked: Vendor | None) -> FoundItem | NotFound:
+    """Also for templates. A resource need not stand in the vendor's list: results of tools name others too."""
+    if asked is not None:
+        return await _at_vendor(context, asked, Capability.RESOURCES, address, address, is_bare=True)
+    named = item_addresses.split(address, context.caller.catalog.by_slug)
+    if named is not None:
+        slug, own = named
+        fault = item_addresses.fault_in(own)
+        if fault:
+            return BadArguments(f"The address cannot be used: {fault}.")
+        vendor = context.caller.catalog.by_slug[slug]
+        return await _at_vendor(context, vendor, Capability.RESOURCES, own, address, is_bare=False)
+    owners = await _owners_of(context, address)
+    if len(owners) == 1:
+        return await _at_vendor(context, owners[0], Capability.RESOURCES, address, address, is_bare=True)
+    if owners:
+        names = ", ".join(item_addresses.exposed(vendor.slug, address) for vendor in owners[:MAX_NAMED])
+        return BadArguments(f"Several vendors have this address. Use one of: {names}")
+    return UnknownItem(address, is_address=True, is_offered=Capability.RESOURCES in await offered(context, None))
+
+
+async def find_prompt(context: RequestContext, name: str, asked: Vendor | None) -> FoundItem | NotFound:
+    """The prompt in the vendor's list; a new list is fetched for an unknown name."""
+    # Never another vendor with a shorter prefix: the arguments are not meant for it. Spec: D164
+    vendor = asked or context.caller.catalog.owner_of(name)
+    if vendor is None:
+        return UnknownItem(name, is_offered=Capability.PROMPTS in await offered(context, None))
+    found = await _at_vendor(context, vendor, Capability.PROMPTS, name, name, is_bare=asked is not None)
+    if not isinstance(found, FoundItem):
+        return found
+    deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
+    items, arguments = context.runtime.items, (ItemKind.PROMPT, found.vendor, found.destination)
+    try:
+        with context.timing.session:
+            for fetch in (items.index, items.fresh_index):
+                content = (await fetch(*arguments, deadline=deadline)).content
+                known = (content.by_exposed if asked is None else content.by_own).get(name)
+                if known is not None:
+                    return _with_own(found, known.own)
+    except VendorProblem as problem:
+        return _failed(found.vendor, found.credential, problem)
+    return UnknownItem(name, found.vendor.slug)
+
+
+def _with_own(found: FoundItem, own: str) -> FoundItem:
+    return FoundItem(found.vendor, found.credential, found.destination, own, found.declared, found.is_bare)
+
+
+async def _at_vendor(
+    context: RequestContext, asked: Vendor, capability: Capability, own: str, name: str, *, is_bare: bool
+) -> FoundItem | NotFound:
+    vendor = context.caller.catalog.get(asked.slug)  # as it is after admission
+    if vendor is None:
+        return Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", asked.slug)
+    caller = context.caller
+    with context.timing.auth:
+        usable = usable_vendor(caller, vendor)
+        denied = may_use_items(caller.principal, caller.organization, vendor)
+    if isinstance(usable, Denied):
+        return usable
+    if denied is not None:
+        return denied
+    if usable[0].refresh_at_s is not None:
+        usable = await renewed(context, vendor, usable)
+        if isinstance(usable, Denied):
+            return usable
+    credential, destination = usable
+    deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
+    try:
+        with context.timing.session:
+            declared = await context.runtime.items.declared(destination, deadline=deadline)
+    except VendorProblem as problem:
+        return _failed(vendor, credential, problem)
+    if capability not in declared:
+        is_offered = not is_bare and capability in await offered(context, None)
+        return UnknownItem(name, vendor.slug, capability is Capability.RESOURCES, is_offered)
+    return FoundItem(vendor, credential, destination, own, declared, is_bare)
+
+
+def _failed(vendor: Vendor, credential: CredentialRef, problem: VendorProblem) -> Failed:
+    return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s, credential)
+
+
+async def _owners_of(context: RequestContext, address: str) -> list[Vendor]:
+    """The vendors whose own address it is. An entry of a list counts more than a template."""
+    exact = await _listing(context, (ItemKind.RESOURCE, ItemKind.TEMPLATE), address)
+    if exact:
+        return exact
+    templates = await known_lists(context, ItemKind.TEMPLATE)
+    return [
+        vendor
+        for vendor, listed in templates
+        if any(item_addresses.fits(template, address) for template in listed.by_own)
+    ]
+
+
+async def _listing(context: RequestContext, kinds: Iterable[ItemKind], address: str) -> list[Vendor]:
+    found: dict[str, Vendor] = {}
+    for kind in kinds:
+        for vendor, listed in await known_lists(context, kind):
+            if address in listed.by_own:
+                found[vendor.slug] = vendor
+    return list(found.values())

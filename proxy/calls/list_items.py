@@ -1,0 +1,142 @@
+"""resources/list, resources/templates/list and prompts/list, of all vendors at once, without waiting for slow ones.
+
+And what the caller's vendors offer beside tools. The rules are those of a call: `decide.may_use_vendor` and
+`decide.may_use_items`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+
+import structlog
+from django.conf import settings
+
+from gateway.catalog.vendor import Vendor
+from proxy.calls.decide import may_use_items
+from proxy.calls.list_tools import INTERNAL_ERROR, may_list
+from proxy.calls.open_destination import renewed, usable_vendor
+from proxy.outcomes import Denied
+from proxy.protocol import item_definitions
+from proxy.protocol.item_kinds import CAPABILITIES, ItemKind
+from proxy.request_context import RequestContext
+from proxy.vendors.destination import Destination
+from proxy.vendors.errors import VendorProblem
+from proxy.vendors.item_list import ItemIndex, ItemList
+
+log = structlog.get_logger(__name__)
+# For what a vendor declares, when it is not known yet. Its tools are listed next, over the session that is opened here.
+DECLARED_DEADLINE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class ListedItems:
+    """`bodies`: definitions, joined by commas, of one vendor each. `unavailable`: by slug, why a vendor is missing or
+    outdated. `is_offered`: whether any vendor has such a list, as far as vendors answered."""
+
+    bodies: list[bytes]
+    unavailable: dict[str, str]
+    is_offered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    vendor: Vendor
+    index: ItemIndex | None = None
+    reason: str | None = None  # why the list is missing or outdated
+    is_offered: bool = False
+
+
+async def list_items(context: RequestContext, kind: ItemKind, vendor: Vendor | None) -> ListedItems:
+    """The caller's entries at `vendor`, with the vendor's own names, or at all vendors it may use."""
+    parts = await _parts(context, kind, vendor)
+    bodies = [
+        _body(context, part.vendor, part.index.content, is_unified=vendor is None) for part in parts if part.index
+    ]
+    unavailable = {part.vendor.slug: part.reason for part in parts if part.reason is not None}
+    is_offered = any(part.is_offered or part.reason is not None for part in parts)
+    return ListedItems(list(filter(None, bodies)), unavailable, is_offered)
+
+
+async def known_lists(context: RequestContext, kind: ItemKind) -> list[tuple[Vendor, ItemList]]:
+    """The lists of all vendors that the caller may use, of those that answer."""
+    return [(part.vendor, part.index.content) for part in await _parts(context, kind, None) if part.index is not None]
+
+
+async def offered(context: RequestContext, vendor: Vendor | None) -> frozenset[str]:
+    """What `vendor`, or any vendor of the caller, declares beside tools; nothing for one that does not answer."""
+    deadline = asyncio.get_running_loop().time() + DECLARED_DEADLINE_S
+    found = await asyncio.gather(*map(_guarded_declared, repeat(context), _usable(context, vendor), repeat(deadline)))
+    return frozenset().union(*found)
+
+
+def _usable(context: RequestContext, vendor: Vendor | None) -> list[Vendor]:
+    """In an order that stays the same."""
+    asked: Sequence[Vendor] = [vendor] if vendor else context.caller.catalog.all()
+    caller = context.caller
+    return [
+        each
+        for each in sorted(asked, key=lambda one: one.slug)
+        if may_list(context, each) and may_use_items(caller.principal, caller.organization, each) is None
+    ]
+
+
+async def _parts(context: RequestContext, kind: ItemKind, vendor: Vendor | None) -> list[_Part]:
+    return await asyncio.gather(*map(_guarded_part, repeat(context), _usable(context, vendor), repeat(kind)))
+
+
+async def _guarded_part(context: RequestContext, vendor: Vendor, kind: ItemKind) -> _Part:
+    deadline = asyncio.get_running_loop().time() + min(settings.TOOL_LIST_DEADLINE_S, vendor.timeout_seconds)
+    try:
+        return await _part(context, vendor, kind, deadline)
+    except VendorProblem as problem:
+        return _Part(vendor, reason=problem.fault.value)
+    except Exception:
+        # An internal error with one vendor must not hide the lists of the others.
+        log.exception("list not made", request_id=context.request_id, vendor=vendor.slug, method=kind.method)
+        return _Part(vendor, reason=INTERNAL_ERROR)
+
+
+async def _part(context: RequestContext, vendor: Vendor, kind: ItemKind, deadline: float) -> _Part:
+    """Raises: VendorProblem."""
+    destination = await _destination(context, vendor)
+    if isinstance(destination, Denied):
+        return _Part(vendor, reason=destination.denial.value)
+    items = context.runtime.items
+    if kind.capability not in await items.declared(destination, deadline=deadline):
+        return _Part(vendor)
+    index = await items.index(kind, vendor, destination, deadline=deadline)
+    return _Part(vendor, index, None if index.failure is None else index.failure.value, is_offered=True)
+
+
+async def _destination(context: RequestContext, vendor: Vendor) -> Destination | Denied:
+    usable = usable_vendor(context.caller, vendor)
+    if not isinstance(usable, Denied) and usable[0].refresh_at_s is not None:
+        usable = await renewed(context, vendor, usable)
+    return usable if isinstance(usable, Denied) else usable[1]
+
+
+async def _guarded_declared(context: RequestContext, vendor: Vendor, deadline: float) -> frozenset[str]:
+    try:
+        destination = await _destination(context, vendor)
+        if isinstance(destination, Denied):
+            return frozenset()
+        return await context.runtime.items.declared(destination, deadline=deadline) & CAPABILITIES
+    except VendorProblem:
+        return frozenset()
+    except Exception:
+        log.exception("capabilities not known", request_id=context.request_id, vendor=vendor.slug)
+        return frozenset()
+
+
+def _body(context: RequestContext, vendor: Vendor, content: ItemList, *, is_unified: bool) -> bytes:
+    if not is_unified:
+        return content.own_body
+    longer = context.caller.catalog.longer_prefixes(vendor) if content.kind is ItemKind.PROMPT else ()
+    if not any(name.exposed.startswith(longer) for name in content.names if longer):
+        return content.exposed_body
+    # A name belongs to one vendor only: equal names of others are left out. Spec: D164
+    entries = zip(content.names, item_definitions.entries_of(content.exposed_body), strict=True)
+    return b",".join(bytes(raw) for name, raw in entries if not name.exposed.startswith(longer))

@@ -1,0 +1,77 @@
+"""One request of a call to its vendor, and its answer as an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from credentials.resolve import CredentialRef
+from gateway.catalog.vendor import Vendor
+from proxy.cache.result_cache import VendorOutcome
+from proxy.calls.open_destination import after_rejection
+from proxy.outcomes import Delivered, Denied, Failed, VendorError
+from proxy.progress_relay import ProgressRelay
+from proxy.protocol import replies
+from proxy.request_context import RequestContext
+from proxy.vendors.destination import Destination
+from proxy.vendors.errors import VendorProblem
+from proxy.vendors.send import send_request
+from proxy.vendors.tool_request import ToolRequest
+
+
+async def send(
+    context: RequestContext,
+    vendor: Vendor,
+    credential: CredentialRef,
+    destination: Destination,
+    method: str,
+    params: Mapping[str, Any],
+    *,
+    relay: ProgressRelay | None,
+    is_repeatable: bool,
+    tool: ToolRequest | None = None,
+    is_repeated: bool = False,
+) -> VendorOutcome:
+    """`is_repeatable`, `tool`: as `send_request`.
+
+    A token that the vendor no longer knows is renewed, and the request is sent once more.
+    """
+    deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
+    try:
+        reply = await send_request(
+            context.runtime.pool,
+            destination,
+            method,
+            params,
+            deadline=deadline,
+            timing=context.timing,
+            relay=relay,
+            is_repeatable=is_repeatable,
+            tool=tool,
+        )
+    except VendorProblem as problem:
+        if credential.is_connection and problem.is_rejection and not is_repeated:
+            again = await after_rejection(context, vendor, credential)
+            if isinstance(again, Denied):
+                return again
+            if again is not None:
+                return await send(
+                    *(context, vendor, *again, method, params),
+                    relay=relay,
+                    is_repeatable=is_repeatable,
+                    tool=tool,
+                    is_repeated=True,
+                )
+        return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
+    if isinstance(reply, replies.VendorResult):
+        return Delivered(reply.raw_result, reply.is_error)
+    return VendorError(reply.raw_error, reply.message)
+
+
+def with_meta(context: RequestContext, params: dict[str, Any], meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`params` with what the vendor may see of the caller's `_meta`, and the trace."""
+    sent = meta if context.trace is None else {**(meta or {}), **context.trace.for_vendor()}
+    if sent:
+        params["_meta"] = sent
+    return params

@@ -1,0 +1,101 @@
+"""Pure: addresses of resources: the vendor's own, and those that callers of the unified endpoint use.
+
+    file:///notes.txt  <->  acme+file:///notes.txt
+    ui://board/main    <->  ui://acme+board/main
+
+A slug that begins with a digit is written `v.<slug>`, because a scheme begins with a letter. Such addresses stand in
+people's notes: the rule never changes. docs/decisions/0104
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+from urllib.parse import unquote
+
+MAX_CHARACTERS: Final = 4_096
+AUDITED_CHARACTERS: Final = 512
+APP_SCHEME: Final = "ui://"
+_DIGIT_MARK: Final = "v."
+
+_app = re.compile(re.escape(APP_SCHEME), re.IGNORECASE).match
+_expression = re.compile(r"\{[^{}]*\}")
+_user_info = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/@]*@")
+
+
+def exposed(slug: str, uri: str) -> str:
+    """The address, or template, of a vendor's resource at the unified endpoint."""
+    app = _app(uri)
+    if app is not None:  # hosts of apps ask for nothing but their own scheme
+        return f"{uri[: app.end()]}{slug}+{uri[app.end() :]}"
+    return f"{_DIGIT_MARK if slug[:1].isdigit() else ''}{slug}+{uri}"
+
+
+def split(address: str, slugs: Collection[str]) -> tuple[str, str] | None:
+    """The slug and the vendor's own address; None for one that begins with none of `slugs`."""
+    app = _app(address)
+    named, plus, rest = (address[app.end() :] if app else address).partition("+")
+    if not plus:
+        return None
+    slug = named
+    if app is None:
+        slug = named.removeprefix(_DIGIT_MARK)
+        if slug[:1].isdigit() != (slug != named):  # one spelling for each slug
+            return None
+    if slug not in slugs:
+        return None
+    return slug, f"{address[: app.end()]}{rest}" if app else rest
+
+
+def fault_in(address: object) -> str:
+    """Why no vendor may be asked for the address; "" if one may. Addresses go to vendors as they are."""
+    if not isinstance(address, str) or not address:
+        return "it must be the address of a resource"
+    if len(address) > MAX_CHARACTERS:
+        return f"it has more than {MAX_CHARACTERS} characters"
+    if not address.isprintable():
+        return "it has characters that an address cannot have"
+    if _climbs(address):
+        return "its path must not have the segments . and .."
+    return ""
+
+
+def _climbs(address: str) -> bool:
+    """Whether a segment leads upwards, in any spelling. A vendor that decodes twice must not be led astray."""
+    path = re.split(r"[?#]", address, maxsplit=1)[0]
+    for _ in range(3):
+        if any(segment in (".", "..") for segment in re.split(r"[/\\]", path)):
+            return True
+        path = unquote(path)
+    return False
+
+
+def audited(uri: str) -> str:
+    """What the request log has of an address: neither query nor fragment nor user, which may hold secrets."""
+    bare = re.split(r"[?#]", uri, maxsplit=1)[0]
+    return _user_info.sub(r"\1", bare)[:AUDITED_CHARACTERS]
+
+
+def fits(template: str, address: str) -> bool:
+    """Whether the address may be made of the template. Only to find its vendor: expressions stand for any text.
+
+    A template must begin with a scheme: `{+any}` would attract the addresses of other vendors. A simple expression
+    has no slash. Takes time in proportion to both texts, whatever a vendor writes.
+    """
+    literals, expressions = _expression.split(template), _expression.findall(template)
+    first, *rest = literals
+    if ":" not in first or not address.startswith(first):
+        return False
+    place = len(first)
+    for position, (expression, literal) in enumerate(zip(expressions, rest, strict=True)):
+        is_last = position == len(rest) - 1
+        if is_last:
+            end = len(address) - len(literal)
+            found = end if end >= place and address.endswith(literal) else -1
+        else:
+            found = address.find(literal, place)
+        if found < 0 or (expression[1:2] not in "+#/?&" and "/" in address[place:found]):
+            return False
+        place = found + len(literal)
+    return place == len(address)

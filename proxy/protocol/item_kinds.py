@@ -1,0 +1,34 @@
+"""Pure: the lists of a vendor beside its tools, and the requests for one entry of them.
+
+Spec: MCP 2025-11-25 and 2026-07-28, server/resources, server/prompts, server/utilities/completion
+"""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+from typing import Final
+
+
+class Capability(StrEnum):
+    """What a vendor declares in its handshake, beside tools."""
+
+    RESOURCES = "resources"
+    PROMPTS = "prompts"
+    COMPLETIONS = "completions"
+
+
+class ItemKind(Enum):
+    """A list: the method that asks for it, the result's member, the entry's member that names it."""
+
+    RESOURCE = ("resources/list", "resources", "uri", Capability.RESOURCES)
+    TEMPLATE = ("resources/templates/list", "resourceTemplates", "uriTemplate", Capability.RESOURCES)
+    PROMPT = ("prompts/list", "prompts", "name", Capability.PROMPTS)
+
+    def __init__(self, method: str, member: str, named_by: str, capability: Capability) -> None:
+        self.method, self.member, self.named_by, self.capability = method, member, named_by, capability
+
+
+LISTS: Final = {kind.method: kind for kind in ItemKind}
+READ, GET, COMPLETE = "resources/read", "prompts/get", "completion/complete"
+CALLS: Final = frozenset((READ, GET, COMPLETE))
+CAPABILITIES: Final = frozenset(Capability)

@@ -1,0 +1,44 @@
+"""Lists of resources, templates and prompts, and what is offered beside tools; for all protocol versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gateway.catalog.vendor import Vendor
+from gateway.lib.sentences import plain
+from proxy.calls.list_items import ListedItems, list_items, offered
+from proxy.protocol.item_kinds import LISTS
+from proxy.request_context import RequestContext
+
+ONE_PAGE = "Unknown cursor: the list has one page"
+
+
+async def capabilities(context: RequestContext, vendor: Vendor | None) -> dict[str, Any]:
+    """What the caller can use here. Nobody tells the gateway's callers of changes, so it announces none."""
+    found = await offered(context, vendor)
+    declared: dict[str, Any] = {"tools": {"listChanged": False}}
+    declared |= {name: {"listChanged": False} for name in ("prompts", "resources") if name in found}
+    return {**declared, "completions": {}} if "completions" in found else declared
+
+
+async def listed(context: RequestContext, vendor: Vendor | None, method: str) -> ListedItems:
+    return await list_items(context, LISTS[method], vendor)
+
+
+def members(method: str, found: ListedItems) -> list[bytes]:
+    """The list as a member of a result, in parts."""
+    parts: list[bytes] = []
+    for body in found.bodies:
+        parts += [b",", body]
+    return [b'"%b":[' % LISTS[method].member.encode(), *parts[1:], b"]"]
+
+
+def meta_of(found: ListedItems) -> dict[str, Any]:
+    """The result has no member of its own for the reasons."""
+    return {"gateway/unavailable": found.unavailable} if found.unavailable else {}
+
+
+def encoded(meta: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(meta, enc_hook=plain)
