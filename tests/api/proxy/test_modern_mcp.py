@@ -20,7 +20,7 @@ from tests.factories.tenant import Tenant, load_vendor, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
 
-HANDSHAKE = {"initialize", "notifications/initialized"}
+HANDSHAKE = {"server/discover", "initialize", "notifications/initialized"}
 
 
 @pytest.mark.parametrize("path", PATHS)
