@@ -6,7 +6,8 @@ import asyncio
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from credentials.errors import UnusableCredential
+from credentials.connection_refresh import renewed_now
+from credentials.errors import ConnectionEnded, UnusableCredential
 from credentials.resolve import resolve
 from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
@@ -52,6 +53,9 @@ def _opened(vendor: Vendor, org: str) -> OpenedCredential:
     if ref is None:
         raise CommandError(f"{organization.name} has no default credentials for {vendor.name}.")
     try:
+        ref = renewed_now(ref)
         return OpenedCredential(*open_destination(ref, vendor, wrapped_keys(organization.id), organization.id).open())
+    except ConnectionEnded as fault:
+        raise CommandError(f"{organization.name}: {fault.message}") from fault
     except (UnusableCredential, FieldError) as fault:
         raise CommandError(f"The stored credentials of {vendor.name} cannot be used: {fault}") from fault
