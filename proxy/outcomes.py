@@ -17,6 +17,7 @@ class Denial(StrEnum):
     NO_CREDENTIALS = "no_credentials"
     UNUSABLE_CREDENTIALS = "unusable_credentials"
     TOOL_NOT_ALLOWED = "tool_not_allowed"
+    VENDOR_SCOPE = "vendor_scope_needed"
 
 
 class VendorFault(StrEnum):

@@ -26,7 +26,7 @@ from gateway.web.navigation import VENDOR_TABS
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from proxy.control_plane.credential_holder import of_organization
-from proxy.control_plane.vendor_sign_in import ORGANIZATION, begin_sign_in
+from proxy.control_plane.vendor_sign_in import ORGANIZATION, begin_sign_in, shown_scopes
 
 
 class CatalogPage(OrgPage):
@@ -111,11 +111,14 @@ class ConnectionPage(CredentialPage):
         if self.vendor.oauth is None:
             return found
         shared = organization_connections(self.organization)
+        connection = next((row for row in shared if row.vendor == self.vendor.slug), None)
+        rules = sign_in_rules(self.organization.id, self.vendor.slug)
         return {
             **found,
+            "asked": shown_scopes(self.vendor, rules, connection),
             "levels": self.vendor.oauth.connections,
-            "rules": sign_in_rules(self.organization.id, self.vendor.slug),
-            "connection": next((row for row in shared if row.vendor == self.vendor.slug), None),
+            "rules": rules,
+            "connection": connection,
             "people": people_connections(self.organization, self.vendor.slug),
         }
 

@@ -25,7 +25,7 @@ from proxy.calls import caching, call_audit, call_figures
 from proxy.calls.admit import admit
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
-from proxy.calls.open_destination import after_rejection
+from proxy.calls.open_destination import after_rejection, refused_scopes
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.outcomes import (
     BadArguments,
@@ -231,6 +231,10 @@ async def _send(
             if again is not None:
                 found = replace(found, credential=again[0], destination=again[1])
                 return await _send(context, arguments, call, found, is_repeated=True)
+        if found.credential.is_connection and problem.scopes_wanted:
+            return await refused_scopes(
+                context, found.vendor, found.credential, found.destination, problem.scopes_wanted
+            )
         return Failed(found.vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
     if isinstance(reply, replies.VendorResult):
         return Delivered(reply.raw_result, reply.is_error)

@@ -160,6 +160,27 @@ def ended_connection(organization: OrganizationAccess, vendor: Vendor, connectio
     )
 
 
+def more_scopes_needed(
+    organization: OrganizationAccess, vendor: Vendor, connection: CredentialRef, scopes: str
+) -> Denied:
+    """The refusal of a call that needs more scopes than the connection has."""
+    text = f"{vendor.name} wants more scopes for this call: {scopes}."
+    if connection.scope is CredentialScope.PERSON:
+        return Denied(
+            Denial.VENDOR_SCOPE,
+            f"{text} You can grant them by signing in again.",
+            vendor.slug,
+            page=own_connections_page(organization, vendor),
+            action="Sign in",
+        )
+    return Denied(
+        Denial.VENDOR_SCOPE,
+        f"{text} An admin of {organization.name} can grant them by signing in again.",
+        vendor.slug,
+        **_connect_page(organization, vendor),
+    )
+
+
 def own_connections_page(organization: OrganizationAccess, vendor: Vendor) -> str:
     """The page where a person connects the vendor."""
     return f"/profile/connections?org_id={organization.org_id}&vendor={vendor.slug}"

@@ -52,11 +52,11 @@ class TestRenewed:
         checked = check_again(
             actor=api.cast.user("admin"), organization=api.cast.org, credential=Credential.objects.get()
         )
-        assert (checked.check_verdict, checked.check_tools) == ("validated", 2)
+        assert (checked.check_verdict, checked.check_tools) == ("validated", 3)
         assert VendorConnection.objects.get().revision == 2
 
     def test_by_discovery(self, api: Api) -> None:
-        assert [each["name"] for each in api.get("admin", DISCOVER)["tools"]] == ["echo", "scopes"]
+        assert [each["name"] for each in api.get("admin", DISCOVER)["tools"]] == ["echo", "scopes", "write"]
 
     def test_by_the_doctor(self, api: Api) -> None:
         assert "2" in doctor(api)
@@ -67,7 +67,7 @@ class TestRenewed:
         assert api.refused("admin", "GET", DISCOVER) == (403, "no_credentials")
         connect_person(api.cast.client("admin"), api.cast.org.id, oauth_vendor)
         make_due(oauth_vendor)
-        assert len(api.get("admin", DISCOVER)["tools"]) == 2
+        assert len(api.get("admin", DISCOVER)["tools"]) == 3
         assert api.refused("owner", "GET", DISCOVER) == (403, "no_credentials")
 
 
