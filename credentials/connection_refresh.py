@@ -120,6 +120,11 @@ def renewed_now(ref: CredentialRef, *, sleep: Callable[[float], object] = time.s
     return current
 
 
+def note_wanted_scopes(connection_id: UUID, scopes: str) -> None:
+    """The vendor refused a call for want of these scopes. The next sign-in asks for them, too."""
+    VendorConnection.objects.filter(pk=connection_id).exclude(wanted_scopes=scopes).update(wanted_scopes=scopes)
+
+
 def _works(ref: CredentialRef) -> bool:
     return ref.expires_at_s is None or ref.expires_at_s > clock.now().timestamp()
 

@@ -90,6 +90,8 @@ class Denied:
     page: str = ""
     # The words before the page's address.
     action: str = "Ask for it"
+    # The caller is a person who can mend it on the page.
+    is_theirs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ from uuid import UUID
 
 import structlog
 
-from credentials.connection_refresh import Busy, Claim, ask, claim, settle
+from credentials.connection_refresh import Busy, Claim, ask, claim, note_wanted_scopes, settle
 from credentials.resolve import CredentialRef
-from credentials.services.vendor_connections import note_wanted_scopes
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.single_flight import SingleFlight
 

@@ -119,11 +119,6 @@ def _store(row: VendorConnection, actor: User, flow: Flow, tokens: Tokens, accou
     return row
 
 
-def note_wanted_scopes(connection_id: UUID, scopes: str) -> None:
-    """The vendor refused a call for want of these scopes. The next sign-in asks for them, too."""
-    VendorConnection.objects.filter(pk=connection_id).exclude(wanted_scopes=scopes).update(wanted_scopes=scopes)
-
-
 def check_people_may_connect(rules: VendorSignInRules) -> None:
     """Raises: PeopleMayNotConnect."""
     if not rules.people_may_connect:

@@ -22,6 +22,7 @@ from gateway.lib import clock
 from proxy.caller_cache import CallerCache
 from proxy.vendor_tokens import VendorTokens
 from tests.api.oauth_ext.flow import make_flow
+from tests.api.proxy import modern
 from tests.api.proxy.conftest import Agent, access_token
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, make_tenant
@@ -332,6 +333,51 @@ class TestStepUp:
         assert answer.json()["result"]["isError"] is True
         text: str = answer.json()["result"]["content"][0]["text"]
         return text
+
+
+class TestAskedToConnect:
+    """A client that can open pages is asked once to let its person connect; all others get the text."""
+
+    URL = modern.meta(clientCapabilities={"elicitation": {"url": {}}})
+
+    @pytest.fixture
+    def bearer(self, tenant: Tenant, committed_cast: Cast) -> str:
+        tenant.organization.credentials.all().delete()
+        return person_token(committed_cast, "admin")
+
+    async def test_once_and_then_by_text(self, bearer: str, agent: Agent, tenant: Tenant) -> None:
+        page = f"http://testserver/profile/connections?org_id={tenant.organization.id}&vendor=signin"
+        asked = (await modern.call(agent, bearer, "signin_echo", {"words": "hi"}, meta=self.URL)).json()["result"]
+        assert asked["resultType"] == "input_required"
+        assert asked["inputRequests"]["connect"]["params"]["url"] == page
+        assert "content" not in asked
+        for action in ("accept", "decline", "cancel"):
+            params = {"name": "signin_echo", "arguments": {"words": "hi"}}
+            again = {**params, "inputResponses": {"connect": {"action": action}}}
+            told = (await modern.ask(agent, bearer, "tools/call", again, meta=self.URL)).json()["result"]
+            assert (told["resultType"], told["isError"]) == ("complete", True)
+            assert told["content"][0]["text"].endswith(page)
+
+    async def test_a_repetition_after_the_sign_in_works(
+        self, bearer: str, agent: Agent, committed_cast: Cast, oauth_vendor: OAuthVendor
+    ) -> None:
+        cast = committed_cast
+        await modern.call(agent, bearer, "signin_echo", {"words": "hi"}, meta=self.URL)
+        await in_thread(lambda: connect_person(cast.client("admin"), cast.org.id, oauth_vendor))
+        params = {
+            "name": "signin_echo",
+            "arguments": {"words": "hi"},
+            "inputResponses": {"connect": {"action": "accept"}},
+        }
+        answer = await modern.ask(agent, bearer, "tools/call", params, meta=self.URL)
+        assert answer.json()["result"]["content"][0]["text"] == "hi"
+
+    async def test_nobody_else_is_asked(self, bearer: str, agent: Agent, tenant: Tenant) -> None:
+        """A client with forms only; an agent, which is no person."""
+        forms = modern.meta(clientCapabilities={"elicitation": {}})
+        for who, can in ((bearer, forms), (bearer, modern.meta()), (tenant.agent_key, self.URL)):
+            told = (await modern.call(agent, who, "signin_echo", {"words": "hi"}, meta=can)).json()["result"]
+            assert (told["resultType"], told["isError"]) == ("complete", True)
 
 
 class TestPersonOnly:
