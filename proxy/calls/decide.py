@@ -20,7 +20,6 @@ from orgs.principal import Principal
 from proxy.caller import Caller, OrganizationAccess
 from proxy.outcomes import Denial, Denied
 
-
 # Before the address of the page where the vendor is connected.
 CONNECT = "Connect it"
 

@@ -364,12 +364,9 @@ class TestAskedToConnect:
         cast = committed_cast
         await modern.call(agent, bearer, "signin_echo", {"words": "hi"}, meta=self.URL)
         await in_thread(lambda: connect_person(cast.client("admin"), cast.org.id, oauth_vendor))
-        params = {
-            "name": "signin_echo",
-            "arguments": {"words": "hi"},
-            "inputResponses": {"connect": {"action": "accept"}},
-        }
-        answer = await modern.ask(agent, bearer, "tools/call", params, meta=self.URL)
+        params = {"name": "signin_echo", "arguments": {"words": "hi"}}
+        again = {**params, "inputResponses": {"connect": {"action": "accept"}}}
+        answer = await modern.ask(agent, bearer, "tools/call", again, meta=self.URL)
         assert answer.json()["result"]["content"][0]["text"] == "hi"
 
     async def test_nobody_else_is_asked(self, bearer: str, agent: Agent, tenant: Tenant) -> None:
