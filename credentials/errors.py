@@ -96,6 +96,12 @@ class ConnectionNotOffered(DomainError):
     message = sentence("This vendor can’t be connected this way.")
 
 
+class SignInNeeded(ConnectionNotOffered):
+    """The vendor takes no typed credentials."""
+
+    message = sentence("You connect this vendor by signing in. Open its page, or My connections.")
+
+
 class PeopleMayNotConnect(ConnectionNotOffered):
     """The organization's rules: people have no connections of their own at this vendor."""
 

@@ -12,17 +12,17 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
 
-from credentials.pages import onward
 from credentials.pages.credential import CredentialPage
 from credentials.pages.forms import CredentialForm
-from credentials.pages.onward import continuing
 from credentials.selectors import connected_vendors, organization_connections, people_connections, sign_in_rules
 from credentials.services.vendor_sign_in_rules import change_rules
 from gateway.catalog import registry
 from gateway.lib.errors import DomainError
 from gateway.lib.translated import translated
+from gateway.web import onward
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.navigation import VENDOR_TABS
+from gateway.web.onward import continuing
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from proxy.control_plane.credential_holder import of_organization

@@ -216,6 +216,15 @@ def _offered(vendor: Vendor, level: str) -> OAuthSettings:
     return vendor.oauth
 
 
+def sign_in_levels(membership: Membership, vendor: Vendor) -> tuple[str, ...]:
+    """The levels at which the person may sign in to the vendor, their own one first."""
+    if vendor.oauth is None:
+        return ()
+    may_themselves = sign_in_rules(membership.organization_id, vendor.slug).people_may_connect
+    allowed = {PERSON: may_themselves, ORGANIZATION: membership.has_role(_ROLES[ORGANIZATION])}
+    return tuple(level for level, is_allowed in allowed.items() if is_allowed and level in vendor.oauth.connections)
+
+
 def offers_for(members: Iterable[Membership], held: Sequence[VendorConnection], catalog: Catalog) -> list[Offer]:
     """By organization and vendor."""
     vendors = [each for each in catalog.all() if each.oauth is not None and PERSON in each.oauth.connections]
