@@ -6,7 +6,9 @@ token while it works, and wait for the new one when it does not.
 
 from __future__ import annotations
 
+import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -19,7 +21,7 @@ from audit.actor import system
 from audit.event_types import EventType
 from credentials.connection_sealing import open_refresh, seal_refresh
 from credentials.connection_times import RETRY_AFTER
-from credentials.errors import UnusableCredential
+from credentials.errors import ConnectionEnded, UnusableCredential
 from credentials.models import VendorConnection
 from credentials.resolve import CredentialRef
 from credentials.selectors import connection_ref
@@ -40,6 +42,7 @@ RENEWAL = system("vendor sign-in")
 LEASE = timedelta(seconds=2 * TIMEOUT_S + 5)
 FRESH = timedelta(seconds=60)
 ENDED = frozenset({"invalid_grant"})
+LOOK_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,35 @@ def claim(connection_id: UUID, revision: int, *, is_rejected: bool = False) -> C
         return _ended(row, lease_id, sentence("The vendor issued no token for renewing the connection."))
     endpoints = row.token_endpoint, row.revocation_endpoint
     return Claim(row.pk, lease_id, row.revision, row.vendor, *endpoints, row.resource, client, token)
+
+
+def renewed_now(ref: CredentialRef, *, sleep: Callable[[float], object] = time.sleep) -> CredentialRef:
+    """`ref` with a token to use, for work outside the call path. No transaction may be open.
+
+    Blocks as long as two requests, or as another process renews. Raises: ConnectionEnded.
+    """
+    if ref.needs_sign_in:
+        raise ConnectionEnded
+    if ref.refresh_at_s is None or ref.refresh_at_s > clock.now().timestamp():
+        return ref
+    gives_up_at = clock.now() + LEASE
+    found = claim(ref.id, ref.revision)
+    while isinstance(found, Busy) and not _works(found.ref) and clock.now() < gives_up_at:
+        sleep(LOOK_EVERY_S)
+        found = claim(ref.id, ref.revision)
+    current = settle(found, ask(found)) if isinstance(found, Claim) else found.ref if isinstance(found, Busy) else found
+    if current is None or current.needs_sign_in:
+        raise ConnectionEnded
+    return current
+
+
+def note_wanted_scopes(connection_id: UUID, scopes: str) -> None:
+    """The vendor refused a call for want of these scopes. The next sign-in asks for them, too."""
+    VendorConnection.objects.filter(pk=connection_id).exclude(wanted_scopes=scopes).update(wanted_scopes=scopes)
+
+
+def _works(ref: CredentialRef) -> bool:
+    return ref.expires_at_s is None or ref.expires_at_s > clock.now().timestamp()
 
 
 def ask(claimed: Claim) -> Tokens | Refused | VendorOAuthFault:

@@ -65,6 +65,13 @@ class UnusableCredential(DomainError):
         )
 
 
+class ConnectionEnded(DomainError):
+    """The vendor no longer accepts the connection, or it has been disconnected."""
+
+    code, status = "no_credentials", 403
+    message = sentence("The vendor no longer accepts the connection. Sign in again.")
+
+
 class VendorSignInFailed(DomainError):
     """The vendor or its authorization server does not let a sign-in begin or end well. Nothing is stored."""
 
@@ -87,6 +94,12 @@ class ConnectionNotOffered(DomainError):
 
     code, status = "connection_not_offered", 422
     message = sentence("This vendor can’t be connected this way.")
+
+
+class SignInNeeded(ConnectionNotOffered):
+    """The vendor takes no typed credentials."""
+
+    message = sentence("You connect this vendor by signing in. Open its page, or My connections.")
 
 
 class PeopleMayNotConnect(ConnectionNotOffered):

@@ -179,6 +179,8 @@ class VendorConnection(models.Model):
     auth_method = models.CharField(max_length=40)
     # Separated by spaces.
     scopes = models.TextField(blank=True)
+    # Those that the last refused call needed; the next sign-in asks for them, too.
+    wanted_scopes = models.TextField(blank=True, default="", db_default="")
     # At the vendor, if it tells.
     account = models.CharField(max_length=200, blank=True)
     data_key_version = models.PositiveIntegerField()
@@ -224,6 +226,11 @@ class VendorConnection(models.Model):
     @property
     def scope_list(self) -> list[str]:
         return self.scopes.split()
+
+    @property
+    def wanted_scope_list(self) -> list[str]:
+        """Those that a call needed and the connection lacks."""
+        return [each for each in self.wanted_scopes.split() if each not in self.scope_list]
 
     @property
     def state(self) -> str:

@@ -14,7 +14,7 @@ from credentials.credential_scope import CredentialScope
 from credentials.models import Credential, VendorConnection, VendorSignInRules
 from credentials.resolve import CredentialRef
 from gateway.lib.rows import grouped, required_row
-from orgs.models import Organization, User
+from orgs.models import Membership, Organization, User
 
 # The same as CredentialSummary.is_usable.
 _USABLE = ~Q(scope=CredentialScope.NAMED_KEY.value, team__isnull=True)
@@ -197,7 +197,8 @@ def credential_refs(organization_id: UUID) -> tuple[CredentialRef, ...]:
     """Every credential and connection of the organization for the call path, by vendor and id."""
     rows = Credential.objects.filter(organization_id=organization_id)
     connections = VendorConnection.objects.select_related("membership").filter(organization_id=organization_id)
-    forbidden = {vendor for _, vendor in vendors_without_people([organization_id])}
+    rules = sign_in_rules_of([organization_id])
+    forbidden = {vendor for (_, vendor), row in rules.items() if not row.people_may_connect}
     # A connection of the organization takes the place of the credential with its id.
     found = {row.id: ref(row) for row in rows} | {
         row.id: connection_ref(row) for row in connections if row.membership_id is None or row.vendor not in forbidden
@@ -256,6 +257,12 @@ def own_connections(user: User) -> list[VendorConnection]:
     return list(rows.order_by("vendor", "organization__name", "id"))
 
 
+def connection_of(membership: Membership, vendor: str, *, is_own: bool) -> VendorConnection | None:
+    """The person's own one, or the organization's; the tokens stay in the database."""
+    rows = _unsealed_connections().filter(organization_id=membership.organization_id, vendor=vendor)
+    return rows.filter(membership=membership if is_own else None).first()
+
+
 def people_connections(organization: Organization, vendor: str) -> list[VendorConnection]:
     """The people who are connected to the vendor, earliest first; the tokens stay in the database."""
     rows = _unsealed_connections().filter(organization=organization, vendor=vendor, membership__isnull=False)
@@ -268,10 +275,10 @@ def sign_in_rules(organization_id: UUID, vendor: str) -> VendorSignInRules:
     return row or VendorSignInRules(organization_id=organization_id, vendor=vendor)
 
 
-def vendors_without_people(org_ids: Iterable[UUID]) -> set[tuple[UUID, str]]:
-    """Of some organizations, each with a vendor that people may not connect for themselves."""
-    rows = VendorSignInRules.objects.filter(organization_id__in=list(org_ids), people_may_connect=False)
-    return set(rows.values_list("organization_id", "vendor"))
+def sign_in_rules_of(org_ids: Iterable[UUID]) -> dict[tuple[UUID, str], VendorSignInRules]:
+    """The rules of some organizations, by organization and vendor."""
+    rows = VendorSignInRules.objects.filter(organization_id__in=list(org_ids))
+    return {(row.organization_id, row.vendor): row for row in rows}
 
 
 def _unsealed_connections() -> QuerySet[VendorConnection]:

@@ -27,10 +27,10 @@ class OrganizationAccess:
     credentials: Mapping[str, CredentialIndex]  # by vendor
     wrapped_keys: tuple[WrappedKey, ...]
     allowlists: Allowlists
-    # Vendors that people may not connect for themselves.
-    without_people: frozenset[str] = frozenset()
     # By credential id: the vendor and its computed destination, without opened fields.
     destinations: dict[uuid.UUID, tuple[Vendor, Destination]] = field(default_factory=dict, compare=False, repr=False)
+    # Vendors that people may not connect for themselves.
+    without_people: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

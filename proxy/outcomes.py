@@ -18,6 +18,7 @@ class Denial(StrEnum):
     UNUSABLE_CREDENTIALS = "unusable_credentials"
     TOOL_NOT_ALLOWED = "tool_not_allowed"
     ITEM_NOT_ALLOWED = "item_not_allowed"
+    VENDOR_SCOPE = "vendor_scope_needed"
 
 
 class VendorFault(StrEnum):
@@ -91,6 +92,8 @@ class Denied:
     page: str = ""
     # The words before the page's address.
     action: str = "Ask for it"
+    # The caller is a person who can mend it on the page.
+    is_theirs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import structlog
 
-from credentials.connection_refresh import Busy, Claim, ask, claim, settle
+from credentials.connection_refresh import Busy, Claim, ask, claim, note_wanted_scopes, settle
 from credentials.resolve import CredentialRef
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.single_flight import SingleFlight
@@ -33,6 +33,7 @@ LOOK_EVERY_S = 0.1
 MARGIN_S = 5.0
 # The vendor's answer is kept for so many tries to store it: it cannot be asked for again.
 STORE_TRIES = 20
+MAX_WANTED = 1_000
 STORE_EVERY_S = 0.5
 
 
@@ -54,6 +55,8 @@ class VendorTokens:
         self._now_s, self._sleep = now_s, sleep
         self._running: SingleFlight[tuple[UUID, int], CredentialRef | None] = SingleFlight()
         self._tasks: set[asyncio.Task[object]] = set()
+        # Noted by this process: not every refused call writes.
+        self._wanted: dict[UUID, tuple[int, str]] = {}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="vendor-tokens")
 
     async def current(self, connection: CredentialRef) -> CredentialRef | None:
@@ -78,6 +81,16 @@ class VendorTokens:
         ended. Without a new token it has the same revision. Raises: DatabaseUnavailable."""
         key = (connection.id, connection.revision)
         return await self._running.run(key, partial(self._renew, connection, is_rejected=True))
+
+    async def note_wanted_scopes(self, connection: CredentialRef, scopes: str) -> None:
+        """Raises: DatabaseUnavailable."""
+        wanted = (connection.revision, scopes)
+        if self._wanted.get(connection.id) == wanted:
+            return
+        await self._database.run_in_db_thread(partial(note_wanted_scopes, connection.id, scopes))
+        if len(self._wanted) >= MAX_WANTED:
+            self._wanted.clear()
+        self._wanted[connection.id] = wanted
 
     async def aclose(self) -> None:
         """Waits for renewals under way: their answers cannot be asked for again."""

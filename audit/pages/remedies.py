@@ -63,6 +63,11 @@ _OF_VENDOR = {
         gettext_lazy("%(vendor)s credentials"),
         "credentials:connection",
     ),
+    "vendor_scope_needed": (
+        gettext_lazy("The connection lacks scopes that the vendor asked for."),
+        gettext_lazy("%(vendor)s credentials"),
+        "credentials:connection",
+    ),
     "unusable_credentials": (
         gettext_lazy("The stored credentials couldn’t be used."),
         gettext_lazy("%(vendor)s credentials"),

@@ -42,6 +42,11 @@ class VendorConnectionOut(serializers.Serializer[Any]):
     status = serializers.ChoiceField(_STATUSES, source="state", help_text="expired: a new sign-in is needed.")
     account = serializers.CharField(help_text="The account at the vendor; empty if the vendor doesn't say.")
     scopes = serializers.ListField(child=serializers.CharField(), source="scope_list")
+    wantedScopes = serializers.ListField(
+        child=serializers.CharField(),
+        source="wanted_scope_list",
+        help_text="Scopes that a call needed and the connection lacks; a new sign-in asks for them.",
+    )
     expiresAt = Timestamp(
         source="expires_at", allow_null=True, help_text="When the current token expires; it is renewed before then."
     )

@@ -12,21 +12,21 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
 
-from credentials.pages import onward
 from credentials.pages.credential import CredentialPage
 from credentials.pages.forms import CredentialForm
-from credentials.pages.onward import continuing
 from credentials.selectors import connected_vendors, organization_connections, people_connections, sign_in_rules
 from credentials.services.vendor_sign_in_rules import change_rules
 from gateway.catalog import registry
 from gateway.lib.errors import DomainError
 from gateway.lib.translated import translated
+from gateway.web import onward
 from gateway.web.gate import Gate, PlanFunction
 from gateway.web.navigation import VENDOR_TABS
+from gateway.web.onward import continuing
 from gateway.web.org_page import OrgPage
 from orgs.roles import Role
 from proxy.control_plane.credential_holder import of_organization
-from proxy.control_plane.vendor_sign_in import ORGANIZATION, begin_sign_in
+from proxy.control_plane.vendor_sign_in import ORGANIZATION, begin_sign_in, shown_scopes
 
 
 class CatalogPage(OrgPage):
@@ -111,11 +111,14 @@ class ConnectionPage(CredentialPage):
         if self.vendor.oauth is None:
             return found
         shared = organization_connections(self.organization)
+        connection = next((row for row in shared if row.vendor == self.vendor.slug), None)
+        rules = sign_in_rules(self.organization.id, self.vendor.slug)
         return {
             **found,
+            "asked": shown_scopes(self.vendor, rules, connection),
             "levels": self.vendor.oauth.connections,
-            "rules": sign_in_rules(self.organization.id, self.vendor.slug),
-            "connection": next((row for row in shared if row.vendor == self.vendor.slug), None),
+            "rules": rules,
+            "connection": connection,
             "people": people_connections(self.organization, self.vendor.slug),
         }
 

@@ -8,14 +8,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext, gettext_lazy
 
-from credentials.pages import onward
-from credentials.pages.onward import continuing
 from credentials.selectors import own_connections
 from credentials.services.vendor_connections import end_own_connection
 from gateway.catalog import registry
 from gateway.lib.errors import DomainError
 from gateway.lib.translated import translated
-from gateway.web import rate
+from gateway.web import onward, rate
+from gateway.web.onward import continuing
 from gateway.web.signed_in import SignedInPage
 from orgs import membership_check
 from orgs.selectors import memberships

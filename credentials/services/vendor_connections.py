@@ -29,7 +29,7 @@ from orgs.roles import Role
 
 @transaction.atomic
 def store_organization_connection(
-    *, actor: User, organization: Organization, vendor: Vendor, flow: Flow, tokens: Tokens
+    *, actor: User, organization: Organization, vendor: Vendor, flow: Flow, tokens: Tokens, account: str = ""
 ) -> VendorConnection:
     """Replaces the former one. Raises: as `store_credential`."""
     # The credential without fields says that the vendor is connected: pages, access and reviews ask for it.
@@ -40,11 +40,13 @@ def store_organization_connection(
     row = VendorConnection.objects.select_for_update().filter(credential=credential).first() or VendorConnection(
         id=credential.id, credential=credential, organization=organization, vendor=vendor.slug, revision=0
     )
-    return _store(row, actor, flow, tokens)
+    return _store(row, actor, flow, tokens, account)
 
 
 @transaction.atomic
-def store_own_connection(*, membership: Membership, vendor: Vendor, flow: Flow, tokens: Tokens) -> VendorConnection:
+def store_own_connection(
+    *, membership: Membership, vendor: Vendor, flow: Flow, tokens: Tokens, account: str = ""
+) -> VendorConnection:
     """Replaces the person's former one.
 
     Raises: NotFound for a person who is no longer a member; PeopleMayNotConnect.
@@ -56,7 +58,7 @@ def store_own_connection(*, membership: Membership, vendor: Vendor, flow: Flow, 
     row = rows.first() or VendorConnection(
         membership=membership, organization_id=membership.organization_id, vendor=vendor.slug, revision=0
     )
-    return _store(row, membership.user, flow, tokens)
+    return _store(row, membership.user, flow, tokens, account)
 
 
 @transaction.atomic
@@ -99,13 +101,14 @@ def end_connections(organization_id: UUID) -> None:
     VendorConnection.objects.filter(organization_id=organization_id).delete()
 
 
-def _store(row: VendorConnection, actor: User, flow: Flow, tokens: Tokens) -> VendorConnection:
+def _store(row: VendorConnection, actor: User, flow: Flow, tokens: Tokens, account: str) -> VendorConnection:
     now = clock.now()
     row.issuer, row.resource = flow.issuer, flow.resource
     row.token_endpoint, row.revocation_endpoint = flow.token_endpoint, flow.revocation_endpoint
     row.client_id, row.auth_method = flow.client_id, flow.auth_method
     row.scopes = flow.scopes if tokens.scopes is None else tokens.scopes
-    row.status, row.problem, row.account = VendorConnection.Status.CONNECTED, "", ""
+    row.status, row.problem, row.account = VendorConnection.Status.CONNECTED, "", account
+    row.wanted_scopes = ""
     row.connected_by, row.connected_at, row.refreshed_at = actor, now, None
     row.lease_id = row.lease_until = None
     seal_refresh(row, tokens.refresh_token)

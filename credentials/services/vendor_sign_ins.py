@@ -35,6 +35,7 @@ class Flow:
     verifier: str = field(repr=False)
     scopes: str = ""
     names_issuer: str = ""  # "1": its answer names the issuer
+    userinfo_endpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ def flow_of(found: Discovered, client: OAuthClient, *, verifier: str, scopes: st
         verifier=verifier,
         scopes=scopes,
         names_issuer="1" if server.names_issuer else "",
+        userinfo_endpoint=server.userinfo_endpoint,
     )
 
 

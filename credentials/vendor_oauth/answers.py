@@ -9,7 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from credentials.bearer_challenge import parameters, scopes_in
 from credentials.token_audience import covers
+from credentials.vendor_oauth.accounts import account_in
 from gateway.lib import strict_json
 from gateway.lib.guarded_client import Response
 from gateway.lib.sentences import sentence
@@ -28,8 +30,6 @@ _ERROR_CODES = frozenset(
     }
 )
 UNKNOWN_ERROR = "unknown_error"
-_SCOPES = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
-_PARAMETER = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
 BASIC, POST, NONE = "client_secret_basic", "client_secret_post", "none"
 AUTH_METHODS = (BASIC, POST, NONE)
 
@@ -83,6 +83,7 @@ class AuthorizationServer:
     takes_metadata_documents: bool
     # Its answers name the issuer. Spec: RFC 9207
     names_issuer: bool
+    userinfo_endpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,9 @@ class Tokens:
     refresh_token: str
     expires_in_s: float | None
     scopes: str | None
+    id_token: str = ""
+    # At the vendor, if the answer itself names it.
+    account: str = ""
 
     def __repr__(self) -> str:
         return "Tokens(…)"
@@ -108,16 +112,13 @@ class Refused:
 def challenge(response: Response) -> Challenge:
     if response.status != 401:
         return Challenge()
-    found: dict[str, str] = {}
-    for name, quoted, bare in _PARAMETER.findall(response.headers.get("WWW-Authenticate", "")[:4_000]):
-        found.setdefault(name.lower(), re.sub(r"\\(.)", r"\1", quoted) or bare)
-    scope = found.get("scope", "")
-    return Challenge(found.get("resource_metadata", ""), scope if _SCOPES.fullmatch(scope) else "")
+    found = parameters(response.headers.get("WWW-Authenticate", ""))
+    return Challenge(found.get("resource_metadata", ""), scopes_in(found.get("scope")) or "")
 
 
 def protected_resource(response: Response, mcp_url: str) -> ProtectedResource:
     """Raises: VendorOAuthFault for metadata of another resource."""
-    document = _document(response)
+    document = json_document(response)
     resource, servers = _text(document, "resource"), _texts(document, "authorization_servers")
     if not covers(resource, mcp_url):
         raise VendorOAuthFault(sentence("The vendor’s metadata is about another address."))
@@ -128,7 +129,7 @@ def protected_resource(response: Response, mcp_url: str) -> ProtectedResource:
 
 def authorization_server(response: Response, issuer: str) -> AuthorizationServer:
     """Raises: VendorOAuthFault for another issuer's metadata, and for a server without PKCE."""
-    document = _document(response)
+    document = json_document(response)
     if _text(document, "issuer") != issuer:  # as strings, without normalization: RFC 8414 3.3
         raise VendorOAuthFault(sentence("The authorization server’s metadata names another issuer."))
     if "S256" not in _texts(document, "code_challenge_methods_supported"):
@@ -147,17 +148,18 @@ def authorization_server(response: Response, issuer: str) -> AuthorizationServer
         scopes=_texts(document, "scopes_supported"),
         takes_metadata_documents=document.get("client_id_metadata_document_supported") is True,
         names_issuer=document.get("authorization_response_iss_parameter_supported") is True,
+        userinfo_endpoint=_text(document, "userinfo_endpoint"),
     )
 
 
 def tokens(response: Response) -> Tokens | Refused:
     """Raises: VendorOAuthFault for an answer that says neither yes nor no."""
     if response.status in (400, 401):
-        code = _document(response, status=response.status).get("error")
+        code = json_document(response, status=response.status).get("error")
         if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
             return Refused(code if code in _ERROR_CODES else UNKNOWN_ERROR)
         raise VendorOAuthFault(sentence("The authorization server’s response can’t be read."))
-    document = _document(response)
+    document = json_document(response)
     access, kind = document.get("access_token"), document.get("token_type")
     if not _is_token(access) or not isinstance(kind, str) or kind.lower() != "bearer":
         raise VendorOAuthFault(sentence("The authorization server’s response contains no usable token."))
@@ -170,12 +172,14 @@ def tokens(response: Response) -> Tokens | Refused:
         str(refresh or ""),
         _lifetime_s(lifetime),
         _granted(scopes, {str(access), str(refresh or "")}),
+        str(document["id_token"]) if _is_token(document.get("id_token")) else "",
+        account_in(document, secrets=(str(access), str(refresh or ""))),
     )
 
 
 def registered_client(response: Response) -> tuple[str, str, str, float | None]:
     """(client id, secret, authentication method, Unix time at which the secret ends). Raises: VendorOAuthFault."""
-    document = _document(response, status=201 if response.status == 201 else 200)
+    document = json_document(response, status=201 if response.status == 201 else 200)
     client_id, secret = document.get("client_id"), document.get("client_secret") or ""
     method = document.get("token_endpoint_auth_method") or (BASIC if secret else NONE)
     if not _is_token(client_id) or len(str(client_id)) > 2_000 or (secret and not _is_token(secret)):
@@ -188,10 +192,9 @@ def registered_client(response: Response) -> tuple[str, str, str, float | None]:
 
 
 def _granted(scopes: object, secrets: set[str]) -> str | None:
-    if not isinstance(scopes, str) or len(scopes) >= 4_000 or not _SCOPES.fullmatch(scopes):
-        return None
+    read = scopes_in(scopes)
     # They are shown: a server that repeats a token here is not believed.
-    return None if secrets & set(scopes.split()) else scopes
+    return None if read is None or secrets & set(read.split()) else read
 
 
 def _lifetime_s(value: object) -> float | None:
@@ -206,7 +209,7 @@ def _is_token(value: object) -> bool:
     return isinstance(value, str) and len(value) <= MAX_TOKEN_CHARACTERS and _TOKEN.fullmatch(value) is not None
 
 
-def _document(response: Response, *, status: int = 200) -> dict[str, Any]:
+def json_document(response: Response, *, status: int = 200) -> dict[str, Any]:
     if response.status != status:
         raise VendorOAuthFault(
             sentence("The authorization server answered with status %(status)s.", status=response.status)

@@ -68,6 +68,7 @@ def discover(
         server.token_endpoint,
         server.registration_endpoint,
         server.revocation_endpoint,
+        server.userinfo_endpoint,
     ):
         if url:
             _check_form(url)

@@ -9,6 +9,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 import msgspec
 
 from credentials.vendor_oauth import answers
+from credentials.vendor_oauth.accounts import account_in, claims_of
 from credentials.vendor_oauth.answers import BASIC, NONE, POST, Ask, AuthorizationServer, Refused, Tokens
 from credentials.vendor_oauth.discovery import Discovered
 from gateway.lib.guarded_client import Response
@@ -102,6 +103,23 @@ def refresh(token_endpoint: str, client: OAuthClient, *, token: str, resource: s
     """Raises: VendorOAuthFault."""
     form = {"grant_type": "refresh_token", "refresh_token": token, "resource": resource}
     return answers.tokens(_send(token_endpoint, client, form, ask))
+
+
+def account_of(found: Tokens, *, issuer: str, client_id: str, userinfo_endpoint: str, scopes: str, ask: Ask) -> str:
+    """The account at the vendor, if the vendor tells; a vendor that does not answer is no fault."""
+    secrets = (found.access_token, found.refresh_token, found.id_token)
+    claims = claims_of(found.id_token, issuer=issuer, client_id=client_id)
+    known = account_in(claims, secrets=secrets) or found.account
+    if known or not userinfo_endpoint or "openid" not in scopes.split():
+        return known
+    headers = {"Accept": "application/json", "Authorization": f"Bearer {found.access_token}"}
+    try:
+        said = answers.json_document(ask("GET", userinfo_endpoint, headers=headers))
+    except answers.VendorOAuthFault:
+        return ""
+    # Of another person: OpenID Connect Core 5.3.2.
+    is_theirs = "sub" not in claims or claims["sub"] == said.get("sub")
+    return account_in(said, secrets=secrets) if is_theirs else ""
 
 
 def revoke(revocation_endpoint: str, client: OAuthClient, *, token: str, hint: str, ask: Ask) -> bool:

@@ -44,6 +44,7 @@ ENDS: Mapping[str, tuple[str, CallStep | None]] = {
     "bad_arguments": (CALLER, None),
     "client_closed": (CALLER, None),
     "vendor_rejected_credentials": (CREDENTIAL, CallStep.VENDOR),
+    "vendor_scope_needed": (CREDENTIAL, CallStep.VENDOR),
     "vendor_unavailable": (VENDOR, CallStep.VENDOR),
     "vendor_timeout": (VENDOR, CallStep.VENDOR),
     "bad_vendor_response": (VENDOR, CallStep.VENDOR),

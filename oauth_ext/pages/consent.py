@@ -19,8 +19,10 @@ from credentials.selectors import people_vendors
 from gateway.lib import clock
 from gateway.lib.errors import DomainError, NotFound
 from gateway.lib.translated import sentences_of, translated
+from gateway.web import onward
 from gateway.web.admission import pass_gate
 from gateway.web.gate import Gate, PlanFunction
+from gateway.web.onward import continuing
 from gateway.web.signed_in import SignedInPage
 from oauth_ext import cimd_documents, person_pages, redirect_uris, scopes
 from oauth_ext.client_warnings import AskingClient, warnings_of
@@ -33,8 +35,10 @@ from orgs.roles import Role
 from orgs.selectors import memberships
 from orgs.services.access_requests import create_request
 from proxy.control_plane.connect_vendor import connect_vendor
+from proxy.control_plane.vendor_sign_in import ORGANIZATION, begin_sign_in
 
 _ASK = Gate(Role.MEMBER, limit=settings.ACCESS_REQUEST_CREATE)
+_CONNECT_OWN = Gate(Role.MEMBER, limit=settings.CREDENTIAL_STORE)
 _CONNECT = Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE)
 
 
@@ -72,6 +76,8 @@ class ConsentPage(SignedInPage):
         organization_id = request.POST.get("organization", "")
         if action == "connect":
             return self._connect(self._chosen(organization_id), request.POST.get("vendor", ""))
+        if action == "sign-in":
+            return self._sign_in(self._chosen(organization_id))
         if action == "ask":
             return self._ask(organization_id, request.POST.get("vendor", ""))
         if action != "allow":
@@ -101,6 +107,34 @@ class ConsentPage(SignedInPage):
             return self._page(membership, status=refusal.status, faulty=_faulty(chosen, typed, refusal))
         return self._page(membership)
 
+    def _sign_in(self, membership: Membership | None) -> HttpResponse:
+        """On to the vendor's sign-in, from which the person comes back to this page."""
+        slug, level = self.request.POST.get("vendor", ""), self.request.POST.get("level", "")
+        states = [] if membership is None else vendor_states(membership, self.waiting.scope.split())
+        chosen = next((each for each in states if each.vendor.slug == slug and level in each.sign_ins), None)
+        if membership is None or chosen is None:
+            return self._page(membership, status=400)
+        back = self._address(str(membership.organization_id))
+        try:
+            gate = _CONNECT if level == ORGANIZATION else _CONNECT_OWN
+            pass_gate(self.request, membership.user, gate, str(membership.organization_id))
+            address = begin_sign_in(
+                membership=membership,
+                vendor=chosen.vendor,
+                level=level,
+                session_key=self.request.session.session_key or "",
+                back=back,
+            )
+        except DomainError as refusal:
+            messages.error(self.request, translated(refusal.message))
+            return redirect(back)
+        return continuing(self.page(onward.TEMPLATE, onward.context_of(chosen.vendor, address)), address)
+
+    def _address(self, organization_id: str) -> str:
+        """Of this page, with an organization chosen."""
+        query = urlencode({"request": self.waiting.id, "organization": organization_id})
+        return f"{self.request.path}?{query}"
+
     def _ask(self, organization_id: str, slug: str) -> HttpResponse:
         """Ask for access, and show the page again."""
         try:
@@ -117,8 +151,7 @@ class ConsentPage(SignedInPage):
             )
         except DomainError as refusal:
             messages.error(self.request, sentences_of(refusal))
-        query = urlencode({"request": self.waiting.id, "organization": organization_id})
-        return redirect(f"{self.request.path}?{query}")
+        return redirect(self._address(organization_id))
 
     def _page(
         self, membership: Membership | None, *, status: int = 200, faulty: VendorState | None = None

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
 
-from credentials.resolve import resolve
+from credentials.resolve import CredentialRef, resolve
 from credentials.selectors import refs_by_vendor
 from gateway.catalog import registry
 from gateway.catalog.vendor import CredentialField, Vendor
@@ -22,6 +22,7 @@ from orgs.models import AccessRequest, Membership
 from orgs.roles import Role
 from orgs.selectors import granted_vendors, people_who_may, requests_of, team_ids
 from proxy.control_plane.health.selectors import down_among
+from proxy.control_plane.vendor_sign_in import sign_in_levels
 
 
 class State(StrEnum):
@@ -46,6 +47,8 @@ class VendorState:
     is_down: bool = False
     # The person may store the credentials on this page.
     may_connect: bool = False
+    # The levels at which the person may sign in to the vendor from this page.
+    sign_ins: tuple[str, ...] = ()
     # The person's request for access, if there is one.
     asked: AccessRequest | None = None
     typed: dict[str, str] = field(default_factory=dict)
@@ -85,14 +88,26 @@ def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorSt
             Role(membership.role), granted, vendor.slug, default_access_all=organization.gives_access_by_default
         ):
             state = State.NO_ACCESS
-        elif resolve(of_vendor, service_client_id=None, team_ids=teams) is None:
+        elif _lacks_credentials(resolve(of_vendor, service_client_id=None, team_ids=teams, user_id=membership.user_id)):
             state = State.NEEDS_CREDENTIALS
         else:
             state = State.CONNECTED
-        may_connect = may_edit and state is State.NEEDS_CREDENTIALS
-        found.append(VendorState(vendor, state, may_connect=may_connect, asked=asked_for.get(vendor.slug)))
+        needs = state is State.NEEDS_CREDENTIALS
+        found.append(
+            VendorState(
+                vendor,
+                state,
+                may_connect=may_edit and needs and vendor.oauth is None,
+                sign_ins=sign_in_levels(membership, vendor) if needs else (),
+                asked=asked_for.get(vendor.slug),
+            )
+        )
     down = down_among(each.vendor.slug for each in found)
     return [replace(each, is_down=each.vendor.slug in down) for each in found]
+
+
+def _lacks_credentials(found: CredentialRef | None) -> bool:
+    return found is None or found.needs_sign_in
 
 
 def missing(states: Sequence[VendorState]) -> list[str]:

@@ -20,6 +20,9 @@ from orgs.principal import Principal
 from proxy.caller import Caller, OrganizationAccess
 from proxy.outcomes import Denial, Denied
 
+# Before the address of the page where the vendor is connected.
+CONNECT = "Connect it"
+
 
 class CallStep(StrEnum):
     """The checks of a call, in their order. The explanation of a call shows them under these names."""
@@ -116,13 +119,15 @@ def _check_credential(
             f"{vendor.name} is not connected. You can connect it for yourself.",
             vendor.slug,
             page=own_connections_page(organization, vendor),
-            action="Connect it",
+            is_theirs=True,
+            action=CONNECT,
         )
     return Denied(
         Denial.NO_CREDENTIALS,
         f"{vendor.name} is not connected. An admin of {organization.name} can connect it.",
         vendor.slug,
-        **(_connect_page(organization, vendor) if vendor.oauth is not None else {}),
+        page=_connect_page(organization, vendor) if vendor.oauth is not None else "",
+        action=CONNECT,
     )
 
 
@@ -150,13 +155,38 @@ def ended_connection(organization: OrganizationAccess, vendor: Vendor, connectio
             f"{vendor.name} no longer accepts your connection. You can sign in again.",
             vendor.slug,
             page=own_connections_page(organization, vendor),
+            is_theirs=True,
             action="Sign in",
         )
     return Denied(
         Denial.NO_CREDENTIALS,
         f"{vendor.name} no longer accepts the connection. An admin of {organization.name} can sign in again.",
         vendor.slug,
-        **_connect_page(organization, vendor),
+        page=_connect_page(organization, vendor),
+        action=CONNECT,
+    )
+
+
+def more_scopes_needed(
+    organization: OrganizationAccess, vendor: Vendor, connection: CredentialRef, scopes: str
+) -> Denied:
+    """The refusal of a call that needs more scopes than the connection has."""
+    text = f"{vendor.name} wants more scopes for this call: {scopes}."
+    if connection.scope is CredentialScope.PERSON:
+        return Denied(
+            Denial.VENDOR_SCOPE,
+            f"{text} You can grant them by signing in again.",
+            vendor.slug,
+            page=own_connections_page(organization, vendor),
+            is_theirs=True,
+            action="Sign in",
+        )
+    return Denied(
+        Denial.VENDOR_SCOPE,
+        f"{text} An admin of {organization.name} can grant them by signing in again.",
+        vendor.slug,
+        page=_connect_page(organization, vendor),
+        action=CONNECT,
     )
 
 
@@ -165,8 +195,9 @@ def own_connections_page(organization: OrganizationAccess, vendor: Vendor) -> st
     return f"/profile/connections?org_id={organization.org_id}&vendor={vendor.slug}"
 
 
-def _connect_page(organization: OrganizationAccess, vendor: Vendor) -> dict[str, str]:
-    return {"page": f"/orgs/{organization.org_id}/vendors/{vendor.slug}/settings", "action": "Connect it"}
+def _connect_page(organization: OrganizationAccess, vendor: Vendor) -> str:
+    """The page where an admin connects the vendor."""
+    return f"/orgs/{organization.org_id}/vendors/{vendor.slug}/settings"
 
 
 VENDOR_CHECKS: tuple[tuple[CallStep, Check], ...] = (

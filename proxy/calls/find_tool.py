@@ -9,7 +9,7 @@ from credentials.resolve import CredentialRef
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.tool_config import ToolPolicy
 from gateway.catalog.vendor import Vendor
-from proxy.calls.open_destination import after_rejection, renewed, usable_vendor
+from proxy.calls.open_destination import after_rejection, refused_scopes, renewed, usable_vendor
 from proxy.outcomes import Denial, Denied, Failed, UnknownTool
 from proxy.protocol.tool_names import ExposedTool
 from proxy.request_context import RequestContext
@@ -64,6 +64,8 @@ async def find_or_fetch_tool(
             credential, target = again
             listed = await _listed(context, vendor, target, name, deadline, cli=cli)
     if isinstance(listed, VendorProblem):
+        if credential.is_connection and listed.scopes_wanted:
+            return await refused_scopes(context, vendor, credential, target, listed.scopes_wanted)
         return Failed(vendor.slug, listed.fault, listed.detail, listed.retry_after_s, credential)
     index, tool = listed
     if tool is None:

@@ -16,7 +16,7 @@ from credentials.token_audience import covers
 from gateway.catalog.templates import ACCESS_TOKEN, FieldError, vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from proxy.caller import Caller, OrganizationAccess
-from proxy.calls.decide import ended_connection, may_use_vendor
+from proxy.calls.decide import ended_connection, may_use_vendor, more_scopes_needed
 from proxy.outcomes import Denial, Denied
 from proxy.request_context import RequestContext
 from proxy.vendors import errors
@@ -52,6 +52,17 @@ async def after_rejection(
     if current is not None and current.revision == connection.revision and not current.needs_sign_in:
         return None
     return _with_token(context.caller, vendor, connection, current)
+
+
+async def refused_scopes(
+    context: RequestContext, vendor: Vendor, connection: CredentialRef, target: Destination, named: str
+) -> Denied:
+    """The refusal of a call for want of the scopes that the vendor named. The next sign-in asks for them."""
+    # They are shown: a token among them is none.
+    secrets = tuple(target.secrets())
+    scopes = " ".join(each for each in named.split() if not any(secret in each for secret in secrets))
+    await context.runtime.vendor_tokens.note_wanted_scopes(connection, scopes)
+    return more_scopes_needed(context.caller.organization, vendor, connection, scopes)
 
 
 def _with_token(

@@ -9,7 +9,7 @@ from typing import Any
 from credentials.resolve import CredentialRef
 from gateway.catalog.vendor import Vendor
 from proxy.cache.result_cache import VendorOutcome
-from proxy.calls.open_destination import after_rejection
+from proxy.calls.open_destination import after_rejection, refused_scopes
 from proxy.outcomes import Delivered, Denied, Failed, VendorError
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies
@@ -63,6 +63,8 @@ async def send(
                     tool=tool,
                     is_repeated=True,
                 )
+        if credential.is_connection and problem.scopes_wanted:
+            return await refused_scopes(context, vendor, credential, destination, problem.scopes_wanted)
         return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
     if isinstance(reply, replies.VendorResult):
         return Delivered(reply.raw_result, reply.is_error)

@@ -9,6 +9,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 
 from credentials.credential_scope import CredentialScope
+from credentials.errors import SignInNeeded
 from credentials.models import Credential
 from credentials.services.credentials import ServiceClient, replace_named_key, store_credential
 from credentials.vendor_check import CheckResult, check
@@ -53,7 +54,7 @@ def connect_vendor(
     """Store the fields unless the vendor refuses them within five seconds. Spec: §4.6 · D62-D66, D170
 
     Stored fields are replaced only by fields that the vendor accepted. `anyway`: also by fields that it did not answer
-    for. Raises: Invalid with `fields`; TooManyVendorRequests; CredentialRejected, EndpointNotAllowed; as
+    for. Raises: SignInNeeded; Invalid with `fields`; TooManyVendorRequests; CredentialRejected, EndpointNotAllowed; as
     `store_credential`.
     """
     values, result = _accepted(organization, vendor, fields)
@@ -98,7 +99,13 @@ def replace_key(
 def _accepted(
     organization: Organization, vendor: Vendor, fields: Mapping[str, object]
 ) -> tuple[dict[str, str], CheckResult]:
-    """The checked fields and the vendor's word on them. Raises: Invalid; as `ask_vendor` and `raise_if_refused`."""
+    """The checked fields and the vendor's word on them.
+
+    Raises: SignInNeeded; Invalid; as `ask_vendor` and `raise_if_refused`.
+    """
+    if vendor.oauth is not None:
+        # Stored without a token, it would count as connected.
+        raise SignInNeeded
     values = check_fields(vendor, fields)
     result = ask_vendor(organization, vendor, values)
     result.raise_if_refused(vendor.name)

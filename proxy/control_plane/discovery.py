@@ -11,6 +11,8 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
+from credentials.connection_refresh import renewed_now
+from credentials.credential_scope import CredentialScope
 from credentials.resolve import CredentialRef, resolve
 from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
@@ -64,10 +66,10 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     """The vendor's tools under the credential that the member's own calls would use. Spec: §4.9 · D78
 
     Raises: NotConnected, also when the credential is deleted meanwhile; UnusableCredential; TooManyVendorRequests;
-    VendorFailed; NotFound when the organization is deleted.
+    ConnectionEnded; VendorFailed; NotFound when the organization is deleted.
     """
     candidates = refs_by_vendor(membership.organization_id).get(vendor.slug, ())
-    credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership))
+    credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership), user_id=membership.user_id)
     if credential is None:
         raise NotConnected
     return _discover_with(credential, membership.organization, vendor, settings.DISCOVER_DEADLINE_S)
@@ -85,9 +87,13 @@ def discover_with(credential_id: UUID, organization: Organization, vendor: Vendo
 def _discover_with(
     credential: CredentialRef, organization: Organization, vendor: Vendor, within_s: float
 ) -> Discovered:
+    credential = renewed_now(credential)
     where = open_destination(credential, vendor, wrapped_keys(organization.id), organization.id)
     with vendor_requests.slot(organization.id):
         definitions = async_to_sync(discover)(vendor, where, within_s)
+    if credential.scope is CredentialScope.PERSON:
+        # Lists are known for the organization's credentials: one person's account changes nothing in them.
+        return Discovered(definitions, frozenset())
     try:
         changed = record_list(
             organization=organization,

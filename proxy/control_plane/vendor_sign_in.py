@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from credentials.errors import ConnectionNotOffered, UnusableCredential, VendorServerChanged, VendorSignInFailed
-from credentials.models import VendorConnection
-from credentials.selectors import sign_in_rules, vendors_without_people
+from credentials.models import VendorConnection, VendorSignInRules
+from credentials.selectors import connection_of, sign_in_rules, sign_in_rules_of
 from credentials.services import vendor_sign_ins
 from credentials.services.vendor_clients import client_for, known_client
 from credentials.services.vendor_connections import (
@@ -22,7 +22,7 @@ from credentials.services.vendor_sign_ins import Begun, Flow, flow_of
 from credentials.vendor_asking import ASK, check_endpoint, redirect_uri
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
 from credentials.vendor_oauth.discovery import OFFLINE, discover
-from credentials.vendor_oauth.requests import OAuthClient, authorization_url, exchange_code
+from credentials.vendor_oauth.requests import OAuthClient, account_of, authorization_url, exchange_code
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.registry import known_vendor
 from gateway.catalog.vendor import OAuthSettings, Vendor
@@ -66,6 +66,8 @@ class Offer:
     organization: Organization
     vendor: Vendor
     connection: VendorConnection | None
+    # That a sign-in asks for; empty: those that the vendor names.
+    scopes: list[str]
 
 
 def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session_key: str, back: str = "") -> str:
@@ -87,7 +89,7 @@ def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session
             client = client_for(membership.organization, vendor, found.server)
     except VendorOAuthFault as fault:
         raise VendorSignInFailed(fault.reason) from None
-    scopes = " ".join(asked_scopes(found.scopes, rules.scope_list))
+    scopes = " ".join(asked_scopes(found.scopes, rules.scope_list, _more_scopes(membership, vendor, level)))
     state = vendor_sign_ins.begin(
         membership=membership,
         vendor=vendor.slug,
@@ -108,11 +110,19 @@ def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session
     )
 
 
-def asked_scopes(named: Sequence[str], allowed: Sequence[str]) -> list[str]:
-    """Those of the vendor that the organization's rules allow; without rules all, without names the rules' own."""
+def asked_scopes(named: Sequence[str], allowed: Sequence[str], more: Sequence[str] = ()) -> list[str]:
+    """Those of the vendor, and `more`, that the organization's rules allow; without rules all, without names the
+    rules' own."""
+    found = list(dict.fromkeys([*named, *more]))
     if not allowed:
-        return list(named)
-    return [each for each in named if each in allowed or each == OFFLINE] if named else list(allowed)
+        return found
+    return [each for each in found if each in allowed or each == OFFLINE] if found else list(allowed)
+
+
+def _more_scopes(membership: Membership, vendor: Vendor, level: str) -> list[str]:
+    """After a call that needed more scopes: those of the connection and the wanted ones."""
+    held = connection_of(membership, vendor.slug, is_own=level == PERSON)
+    return [*held.scope_list, *held.wanted_scope_list] if held and held.wanted_scope_list else []
 
 
 def finish_sign_in(*, actor: User, session_key: str, query: CallbackQuery) -> SignedIn:
@@ -135,10 +145,22 @@ def finish_sign_in(*, actor: User, session_key: str, query: CallbackQuery) -> Si
 
 
 def _stored(begun: Begun, actor: User, vendor: Vendor, tokens: Tokens) -> VendorConnection:
+    flow = begun.flow
+    account = account_of(
+        tokens,
+        issuer=flow.issuer,
+        client_id=flow.client_id,
+        userinfo_endpoint=flow.userinfo_endpoint,
+        scopes=flow.scopes if tokens.scopes is None else tokens.scopes,
+        ask=ASK,
+    )
     if begun.level == PERSON:
-        return store_own_connection(membership=begun.membership, vendor=vendor, flow=begun.flow, tokens=tokens)
+        return store_own_connection(
+            membership=begun.membership, vendor=vendor, flow=flow, tokens=tokens, account=account
+        )
+    organization = begun.membership.organization
     return store_organization_connection(
-        actor=actor, organization=begun.membership.organization, vendor=vendor, flow=begun.flow, tokens=tokens
+        actor=actor, organization=organization, vendor=vendor, flow=flow, tokens=tokens, account=account
     )
 
 
@@ -194,15 +216,34 @@ def _offered(vendor: Vendor, level: str) -> OAuthSettings:
     return vendor.oauth
 
 
+def sign_in_levels(membership: Membership, vendor: Vendor) -> tuple[str, ...]:
+    """The levels at which the person may sign in to the vendor, their own one first."""
+    if vendor.oauth is None:
+        return ()
+    may_themselves = sign_in_rules(membership.organization_id, vendor.slug).people_may_connect
+    allowed = {PERSON: may_themselves, ORGANIZATION: membership.has_role(_ROLES[ORGANIZATION])}
+    return tuple(level for level, is_allowed in allowed.items() if is_allowed and level in vendor.oauth.connections)
+
+
 def offers_for(members: Iterable[Membership], held: Sequence[VendorConnection], catalog: Catalog) -> list[Offer]:
     """By organization and vendor."""
     vendors = [each for each in catalog.all() if each.oauth is not None and PERSON in each.oauth.connections]
     known = {(row.organization_id, row.vendor): row for row in held}
     of_all = list(members)
-    forbidden = vendors_without_people([member.organization_id for member in of_all])
-    return [
-        Offer(member.organization, vendor, known.get((member.organization_id, vendor.slug)))
-        for member in of_all
-        for vendor in sorted(vendors, key=lambda each: each.name.casefold())
-        if (member.organization_id, vendor.slug) not in forbidden
-    ]
+    rules = sign_in_rules_of([member.organization_id for member in of_all])
+    found = []
+    for member in of_all:
+        for vendor in sorted(vendors, key=lambda each: each.name.casefold()):
+            key = member.organization_id, vendor.slug
+            of_vendor = rules.get(key) or VendorSignInRules()
+            if of_vendor.people_may_connect:
+                asked = shown_scopes(vendor, of_vendor, known.get(key))
+                found.append(Offer(member.organization, vendor, known.get(key), asked))
+    return found
+
+
+def shown_scopes(vendor: Vendor, rules: VendorSignInRules, held: VendorConnection | None) -> list[str]:
+    """The scopes that the next sign-in will ask for, as far as they are known before it; empty: the vendor's choice."""
+    named = vendor.oauth.scopes if vendor.oauth is not None else ()
+    more = [*held.scope_list, *held.wanted_scope_list] if held and held.wanted_scope_list else []
+    return asked_scopes(named, rules.scope_list, more)

@@ -30,11 +30,14 @@ class VendorProblem(Exception):
         evidence: Evidence = Evidence.RESPONDED,
         retry_after_s: int | None = None,
         status: int | None = None,
+        scopes_wanted: str = "",
     ) -> None:
         super().__init__(detail)
         self.fault, self.detail, self.evidence, self.retry_after_s = fault, detail, evidence, retry_after_s
         # Of HTTP; None if the failure is not one.
         self.status = status
+        # The scopes that a call needs and the token lacks, separated by spaces.
+        self.scopes_wanted = scopes_wanted
 
     def copy(self) -> VendorProblem:
         """A copy to raise: the traceback refers to the frames that hold the original, a reference cycle."""
@@ -44,6 +47,7 @@ class VendorProblem(Exception):
             evidence=self.evidence,
             retry_after_s=self.retry_after_s,
             status=self.status,
+            scopes_wanted=self.scopes_wanted,
         )
 
     @property
@@ -145,7 +149,7 @@ def no_response() -> VendorProblem:
     return bad_response("it ended without an answer")
 
 
-def rejected_credentials(status: int | None = None) -> VendorProblem:
+def rejected_credentials(status: int | None = None, scopes_wanted: str = "") -> VendorProblem:
     """401 or 403 of the vendor. A 401 of the gateway would ask the caller to log in again."""
     text = sentence("The vendor rejected the stored credentials. An admin can replace them.")
-    return VendorProblem(VendorFault.REJECTED_CREDENTIALS, text, status=status)
+    return VendorProblem(VendorFault.REJECTED_CREDENTIALS, text, status=status, scopes_wanted=scopes_wanted)

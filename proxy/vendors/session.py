@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeGuard
 
 import structlog
 
+from credentials.bearer_challenge import scopes_wanted
 from gateway.lib import clock
 from gateway.lib.background_tasks import BackgroundTasks
 from proxy.progress_relay import ProgressRelay
@@ -361,7 +362,8 @@ def is_response(message: replies.VendorMessage, message_id: int) -> TypeGuard[re
 def raise_if_refused(answer: VendorResponse) -> None:
     """Raises: VendorProblem for statuses about credentials, limits and the vendor's own faults."""
     if answer.status in (401, 403):
-        raise errors.rejected_credentials(answer.status)
+        wanted = scopes_wanted(answer.header("WWW-Authenticate")) if answer.status == 403 else ""
+        raise errors.rejected_credentials(answer.status, wanted)
     if answer.status == 429:
         raise errors.rate_limited(parse_retry_after(answer.header("Retry-After"), now=clock.now()))
     if answer.status >= 500:

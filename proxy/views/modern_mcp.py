@@ -23,7 +23,7 @@ from proxy.calls.list_tools import list_tools
 from proxy.outcomes import BadArguments, Delivered, Denied, Outcome, UnknownItem, VendorError
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import compact_tools, initialize, item_kinds, jsonrpc, progress
-from proxy.protocol.modern import errors, headers, param_headers, results, subscriptions
+from proxy.protocol.modern import elicitation, errors, headers, param_headers, results, subscriptions
 from proxy.protocol.modern.errors import Refusal
 from proxy.protocol.modern.headers import McpHeaders
 from proxy.protocol.modern.requests import ModernRequest, read_message
@@ -184,6 +184,13 @@ async def _rendered(context: RequestContext, route: Route, asked: ModernRequest,
         raw = outcome.raw_result
         return await _spliced(context, asked, partial(results.of_tool, raw, _server()), len(raw))
     if isinstance(outcome, Denied):
+        if (
+            outcome.is_theirs
+            and elicitation.can_open_pages(asked.capabilities)
+            and not elicitation.was_asked(asked.params)
+        ):
+            members = elicitation.page_to_open(outcome.text, f"{settings.BASE_URL}{outcome.page}")
+            return 200, jsonrpc.result(asked.id, results.input_required(members, _server()))
         return 200, jsonrpc.result(asked.id, results.complete(mcp_outcomes.denied_result(route, outcome), _server()))
     if isinstance(outcome, VendorError):
         return errors.of_vendor(asked.id, outcome.raw_error, asked.capabilities)

@@ -47,7 +47,8 @@ def oauth_vendor_process() -> Iterator[OAuthVendor]:
 @pytest.fixture
 def oauth_vendor(oauth_vendor_process: OAuthVendor) -> OAuthVendor:
     """The same, without faults from an earlier test."""
-    oauth_vendor_process.control(lifetime_s=3600, refresh_pause_s=0.0, refresh_fault="", grace=False, scopes="")
+    oauth_vendor_process.control(lifetime_s=3600, refresh_pause_s=0.0, refresh_fault="", grace=False)
+    oauth_vendor_process.control(scopes="", wanted="write")
     return oauth_vendor_process
 
 

@@ -26,6 +26,7 @@ WORDS = {
     "unusable_credentials": gettext_lazy("The stored credentials couldn’t be used"),
     "vendor_error": gettext_lazy("The vendor returned an error"),
     "vendor_rejected_credentials": gettext_lazy("The vendor rejected the credentials"),
+    "vendor_scope_needed": gettext_lazy("The connection lacks scopes that the vendor asked for"),
     "vendor_timeout": gettext_lazy("The vendor didn’t respond in time"),
     "vendor_unavailable": gettext_lazy("The vendor couldn’t be reached"),
 }

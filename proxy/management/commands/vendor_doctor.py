@@ -7,7 +7,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from credentials.errors import UnusableCredential
+from credentials.connection_refresh import renewed_now
+from credentials.errors import ConnectionEnded, UnusableCredential
 from credentials.resolve import resolve
 from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
@@ -56,8 +57,11 @@ def _opened(vendor: Vendor, org: str) -> OpenedCredential:
     if ref is None:
         raise CommandError(f"{organization.name} has no default credentials for {vendor.name}.")
     try:
+        ref = renewed_now(ref)
         url, headers = open_destination(ref, vendor, wrapped_keys(organization.id), organization.id).open()
         return OpenedCredential(url, headers, _verdict(vendor, ref.id))
+    except ConnectionEnded as fault:
+        raise CommandError(f"{organization.name}: {fault.message}") from fault
     except (UnusableCredential, FieldError) as fault:
         raise CommandError(f"The stored credentials of {vendor.name} cannot be used: {fault}") from fault
 

@@ -97,6 +97,11 @@ def complete(members: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str,
     return {**_COMPLETE, **members, "_meta": {**members.get("_meta", {}), SERVER_INFO: server}}
 
 
+def input_required(members: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer after which the client asks its person, and repeats the call."""
+    return {"resultType": "input_required", **members, "_meta": {SERVER_INFO: server}}
+
+
 def _spliced(encoded: bytes, raw_object: bytes) -> tuple[bytes, memoryview]:
     """The members of `encoded` and then those of `raw_object`, as they are."""
     brace = _opening(raw_object)

@@ -123,6 +123,14 @@ class TestScopes:
         assert self._asked(begin(browser, path)) == ["read"]
         connect_organization(browser, api.cast.org.id, oauth_vendor)
         assert VendorConnection.objects.get().scope_list == ["read"]
+        asked = "asks for these scopes: <code>read</code>"
+        for who, page in (
+            ("admin", f"/orgs/{api.cast.org.id}/vendors/signin/settings"),
+            ("member", "/profile/connections"),
+        ):
+            shown = " ".join(api.cast.client(who).get(page).content.decode().split())
+            assert asked in shown
+            assert "<code>write</code>" not in shown
 
     def _asked(self, address: str) -> list[str]:
         return parse_qs(urlsplit(address).query)["scope"][0].split()

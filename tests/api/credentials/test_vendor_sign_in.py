@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -13,8 +15,10 @@ from django.utils.html import escape
 from credentials.connection_sealing import open_access, open_client, open_refresh
 from credentials.models import Credential, VendorConnection, VendorOAuthClient, VendorRevocation, VendorSignIn
 from credentials.services.vendor_revocations import FIRST_PAUSE, MAX_TRIES, send_revocations
+from credentials.vendor_oauth.answers import Tokens
 from gateway.lib import clock
 from orgs.services.organizations import delete_organization
+from proxy.control_plane import vendor_sign_in
 from tests.factories.all_rows import rows as all_rows
 from tests.factories.api import Api
 from tests.factories.vendor_oauth import begin, come_back, connect_organization, connect_person, load_oauth_vendor
@@ -197,6 +201,22 @@ def test_fewer_scopes_are_shown(api: Api, path: str, oauth_vendor: OAuthVendor) 
     connect_organization(api.cast.client("admin"), api.cast.org.id, oauth_vendor)
     [listed] = api.get("admin", "/orgs/{org}/vendor-connections")
     assert listed["scopes"] == ["read"]
+
+
+def test_the_account_is_shown(api: Api, path: str, oauth_vendor: OAuthVendor, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange = vendor_sign_in.exchange_code
+
+    def names_it(*arguments: Any, **more: Any) -> Tokens:
+        answer = exchange(*arguments, **more)
+        assert isinstance(answer, Tokens)
+        return replace(answer, account="ana@vendor.example")
+
+    monkeypatch.setattr(vendor_sign_in, "exchange_code", names_it)
+    connect_organization(api.cast.client("admin"), api.cast.org.id, oauth_vendor)
+    [listed] = api.get("admin", "/orgs/{org}/vendor-connections")
+    assert listed["account"] == "ana@vendor.example"
+    page = api.cast.client("admin").get(f"/orgs/{api.cast.org.id}/vendors/signin/settings").content.decode()
+    assert "ana@vendor.example" in page
 
 
 class TestRevocation:

@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 
 from audit.models import AdminAuditEntry
 from credentials.connection_refresh import FRESH, RETRY_AFTER, Claim, claim
+from credentials.connection_sealing import open_access
 from credentials.models import VendorConnection
 from credentials.resolve import CredentialRef
 from credentials.selectors import connection_ref, people_vendors, vendors_in_use, vendors_of_person
@@ -21,6 +22,7 @@ from gateway.lib import clock
 from proxy.caller_cache import CallerCache
 from proxy.vendor_tokens import VendorTokens
 from tests.api.oauth_ext.flow import make_flow
+from tests.api.proxy import modern
 from tests.api.proxy.conftest import Agent, access_token
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, make_tenant
@@ -272,6 +274,109 @@ class TestPeople:
         assert oauth_vendor.stats()["grants_ended"] == before + 2, "the organization's, and the person's"
 
 
+class TestStepUp:
+    """A call that needs more scopes says which, and the next sign-in asks for them."""
+
+    async def test_the_organizations(
+        self, tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor, committed_cast: Cast
+    ) -> None:
+        text = await self._refused(agent, tenant.agent_key)
+        assert "wants more scopes for this call: write." in text
+        assert text.endswith(f"/orgs/{tenant.organization.id}/vendors/signin/settings")
+        assert (await row()).wanted_scope_list == ["write"]
+        browser, org_id = await in_thread(lambda: committed_cast.client("owner")), committed_cast.org.id
+        shown = await in_thread(lambda: browser.get(f"/orgs/{org_id}/vendors/signin/settings").content.decode())
+        assert "A call needed more scopes: <code>write</code>" in shown
+        [listed] = (await in_thread(lambda: browser.get(f"/api/orgs/{org_id}/vendor-connections"))).json()
+        assert (listed["scopes"], listed["wantedScopes"]) == (["read"], ["write"])
+        await in_thread(lambda: connect_organization(browser, org_id, oauth_vendor))
+        stored = await row()
+        assert (stored.scope_list, stored.wanted_scopes) == (["read", "write"], "")
+        answer = await agent.call(tenant.agent_key, "signin_write")
+        assert answer.json()["result"]["content"][0]["text"] == "written"
+
+    async def test_a_persons_own(
+        self, tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor, committed_cast: Cast
+    ) -> None:
+        cast = committed_cast
+        await in_thread(lambda: connect_person(cast.client("admin"), cast.org.id, oauth_vendor))
+        bearer = await sync_to_async(person_token)(cast, "admin")
+        assert "/profile/connections?" in await self._refused(agent, bearer)
+        cli = await agent.cli(bearer, "write", {}, vendor="signin")
+        assert cli.status_code == 403
+        assert "wants more scopes for this call: write." in cli.json()["error"]
+        rows = await sync_to_async(lambda: list(VendorConnection.objects.all()))()
+        assert {each.scope.value: each.wanted_scopes for each in rows} == {"organization": "", "person": "write"}
+
+    async def test_the_rules_stay_in_force(
+        self, tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor, committed_cast: Cast
+    ) -> None:
+        browser, org_id = await in_thread(lambda: committed_cast.client("owner")), committed_cast.org.id
+        rules = {"peopleMayConnect": True, "scopes": ["read"]}
+        path = f"/api/orgs/{org_id}/vendor-connections/signin/rules"
+        await in_thread(lambda: browser.put(path, rules, content_type="application/json"))
+        await self._refused(agent, tenant.agent_key)
+        await in_thread(lambda: connect_organization(browser, org_id, oauth_vendor))
+        assert (await row()).scope_list == ["read"]
+
+    async def test_a_token_among_the_scopes_is_not_shown(
+        self, tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor
+    ) -> None:
+        token = await sync_to_async(lambda: open_access(VendorConnection.objects.get()))()
+        oauth_vendor.control(wanted=f"write x-{token}")
+        assert token not in await self._refused(agent, tenant.agent_key)
+        assert (await row()).wanted_scopes == "write"
+
+    async def _refused(self, agent: Agent, bearer: str) -> str:
+        answer = await agent.call(bearer, "signin_write")
+        assert answer.status_code == 200
+        assert answer.json()["result"]["isError"] is True
+        text: str = answer.json()["result"]["content"][0]["text"]
+        return text
+
+
+class TestAskedToConnect:
+    """A client that can open pages is asked once to let its person connect; all others get the text."""
+
+    URL = modern.meta(clientCapabilities={"elicitation": {"url": {}}})
+
+    @pytest.fixture
+    def bearer(self, tenant: Tenant, committed_cast: Cast) -> str:
+        tenant.organization.credentials.all().delete()
+        return person_token(committed_cast, "admin")
+
+    async def test_once_and_then_by_text(self, bearer: str, agent: Agent, tenant: Tenant) -> None:
+        page = f"http://testserver/profile/connections?org_id={tenant.organization.id}&vendor=signin"
+        asked = (await modern.call(agent, bearer, "signin_echo", {"words": "hi"}, meta=self.URL)).json()["result"]
+        assert asked["resultType"] == "input_required"
+        assert asked["inputRequests"]["connect"]["params"]["url"] == page
+        assert "content" not in asked
+        for action in ("accept", "decline", "cancel"):
+            params = {"name": "signin_echo", "arguments": {"words": "hi"}}
+            again = {**params, "inputResponses": {"connect": {"action": action}}}
+            told = (await modern.ask(agent, bearer, "tools/call", again, meta=self.URL)).json()["result"]
+            assert (told["resultType"], told["isError"]) == ("complete", True)
+            assert told["content"][0]["text"].endswith(page)
+
+    async def test_a_repetition_after_the_sign_in_works(
+        self, bearer: str, agent: Agent, committed_cast: Cast, oauth_vendor: OAuthVendor
+    ) -> None:
+        cast = committed_cast
+        await modern.call(agent, bearer, "signin_echo", {"words": "hi"}, meta=self.URL)
+        await in_thread(lambda: connect_person(cast.client("admin"), cast.org.id, oauth_vendor))
+        params = {"name": "signin_echo", "arguments": {"words": "hi"}}
+        again = {**params, "inputResponses": {"connect": {"action": "accept"}}}
+        answer = await modern.ask(agent, bearer, "tools/call", again, meta=self.URL)
+        assert answer.json()["result"]["content"][0]["text"] == "hi"
+
+    async def test_nobody_else_is_asked(self, bearer: str, agent: Agent, tenant: Tenant) -> None:
+        """A client with forms only; an agent, which is no person."""
+        forms = modern.meta(clientCapabilities={"elicitation": {}})
+        for who, can in ((bearer, forms), (bearer, modern.meta()), (tenant.agent_key, self.URL)):
+            told = (await modern.call(agent, who, "signin_echo", {"words": "hi"}, meta=can)).json()["result"]
+            assert (told["resultType"], told["isError"]) == ("complete", True)
+
+
 class TestPersonOnly:
     """A vendor without a connection of the organization."""
 
@@ -289,7 +394,7 @@ class TestPersonOnly:
         assert await self._listed(agent, tokens["admin"]) == ([], {"signin": "no_credentials"})
         assert await self._listed(agent, tokens["bot"]) == ([], {}), "an agent cannot connect it"
         await in_thread(lambda: connect_person(cast.client("admin"), cast.org.id, oauth_vendor))
-        assert await self._listed(agent, tokens["admin"]) == (["signin_echo", "signin_scopes"], {})
+        assert await self._listed(agent, tokens["admin"]) == (["signin_echo", "signin_scopes", "signin_write"], {})
         assert await self._listed(agent, tokens["owner"]) == ([], {"signin": "no_credentials"})
         oauth_vendor.end_all()
         await make_due(ended=True)

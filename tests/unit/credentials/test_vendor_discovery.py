@@ -5,6 +5,7 @@ Spec: contract §8 · RFC 8414, 8707, 9207, 9728
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -16,7 +17,7 @@ from credentials.vendor_asking import ask_vendor_server, catalog_client, check_e
 from credentials.vendor_oauth import answers
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
 from credentials.vendor_oauth.discovery import discover
-from credentials.vendor_oauth.requests import register
+from credentials.vendor_oauth.requests import account_of, register
 from gateway.catalog.vendor import OAuthSettings, Vendor
 from gateway.catalog.vendor_rules import catalog_faults
 from gateway.lib import guarded_client
@@ -260,6 +261,50 @@ def test_nothing_that_was_sent_is_repeated() -> None:
 def test_an_answer_that_says_neither_yes_nor_no_is_a_doubt(status: int, body: Any) -> None:
     with pytest.raises(VendorOAuthFault):
         answers.tokens(answer(status, body))
+
+
+class TestAccount:
+    """The name of the account at the vendor, wherever the vendor tells it. It is shown, and decides nothing."""
+
+    CLAIMS = {"iss": ISSUER, "aud": "ours", "sub": "7", "email": "ana@vendor.example"}
+    INFO = "https://auth.example/userinfo"
+
+    def _account(self, web: Web | None = None, scopes: str = "openid", **more: Any) -> str:
+        read = answers.tokens(answer(200, {**GOOD, **more}))
+        assert isinstance(read, Tokens)
+        endpoint = self.INFO if web else ""
+        return account_of(
+            read, issuer=ISSUER, client_id="ours", userinfo_endpoint=endpoint, scopes=scopes, ask=web or Web({})
+        )
+
+    def _token(self, **more: Any) -> str:
+        payload = base64.urlsafe_b64encode(json.dumps({**self.CLAIMS, **more}).encode()).rstrip(b"=").decode()
+        return f"e30.{payload}.sig"
+
+    def test_in_the_token_answer(self) -> None:
+        assert self._account(workspace_name="Acme HQ") == "Acme HQ"
+        assert self._account(team={"name": "Night\tshift"}) == "Night shift"
+        assert self._account() == ""
+
+    def test_in_an_id_token_of_this_server_for_this_client(self) -> None:
+        assert self._account(id_token=self._token()) == "ana@vendor.example"
+        for more in ({"iss": "https://evil.example"}, {"aud": "others"}, {"aud": []}, {"email": 7}):
+            assert self._account(id_token=self._token(**more)) == ""
+        for odd in ("a.b", "a.!!!.c", "a.W10.c"):
+            assert self._account(id_token=odd) == ""
+
+    def test_in_the_user_info_of_the_same_person(self) -> None:
+        web = Web({self.INFO: {"sub": "7", "email": "leo@vendor.example"}})
+        assert self._account(web) == "leo@vendor.example"
+        assert self._account(web, scopes="read") == ""
+        assert self._account(web, id_token=self._token(email=None, sub="8")) == ""
+        assert self._account(Web({self.INFO: answer(500, {})})) == ""
+
+    def test_a_token_is_no_name(self) -> None:
+        for secret in ("a" * 40, "r" * 40):
+            assert self._account(name=f"x{secret}") == ""
+            assert self._account(Web({self.INFO: {"name": secret}})) == ""
+        assert self._account(name="x" * 500) == "x" * 200
 
 
 def test_a_server_without_registration_needs_an_operator() -> None:

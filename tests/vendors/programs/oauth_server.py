@@ -40,6 +40,7 @@ class Control:
     refresh_fault: str = ""  # "500", "429", "garbage", or "echo": a refusal that repeats what was sent
     grace: bool = False  # a refresh token that was used may be used again, and ends nothing
     scopes: str = ""  # granted instead of those asked for
+    wanted: str = "write"  # named by a refusal for want of a scope
 
 
 @dataclass
@@ -187,6 +188,36 @@ def scopes() -> str:
     return " ".join(token.scopes) if token else ""
 
 
+class StepUp:
+    """Refuses calls of `write` for tokens without that scope, as vendors in use do: with 403 and the scopes."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["path"] != "/mcp" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        body = await request.body()
+        family, _ = STATE.access.get(request.headers.get("authorization", "").removeprefix("Bearer "), (None, 0.0))
+        if family is not None and b'"name":"write"' in body.replace(b" ", b"") and "write" not in family.scopes:
+            challenge = f'Bearer error="insufficient_scope", scope="{STATE.control.wanted}", realm="vendor"'
+            await Response("", 403, {"WWW-Authenticate": challenge})(scope, receive, send)
+            return
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def replay() -> Any:
+            return next(messages, None) or await receive()
+
+        await self._app(scope, replay, send)
+
+
+@server.tool(description="Needs the scope write.")
+def write() -> str:
+    return "written"
+
+
 @server.custom_route("/_control", methods=["POST"])
 async def control(request: Request) -> Response:
     for name, value in (await request.json()).items():
@@ -238,4 +269,4 @@ class Faults:
 if __name__ == "__main__":
     import uvicorn
 
-    uvicorn.run(Faults(server.streamable_http_app()), host="127.0.0.1", port=PORT, log_level="warning")
+    uvicorn.run(StepUp(Faults(server.streamable_http_app())), host="127.0.0.1", port=PORT, log_level="warning")
