@@ -21,13 +21,14 @@ from gateway.catalog.vendor import Vendor
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.bearer import InvalidBearer
 from proxy.cache.result_cache import VendorOutcome
-from proxy.calls import caching, call_audit, call_figures
+from proxy.calls import caching, call_audit, call_figures, request_state
 from proxy.calls.admit import admit
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
 from proxy.calls.open_destination import after_rejection
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.outcomes import (
+    Asked,
     BadArguments,
     CacheStatus,
     ClientClosed,
@@ -43,6 +44,8 @@ from proxy.outcomes import (
 )
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import cli_schema, replies
+from proxy.protocol.modern import input_required
+from proxy.protocol.modern.input_required import Answers, InputRequired
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 from proxy.vendors.errors import VendorProblem
@@ -67,6 +70,8 @@ class ToolCall:
     fault: str = ""  # why the request is invalid: it is counted and recorded, and not sent
     # What in the request's headers contradicts the arguments, for a tool's JSON as listed; None: nothing.
     contradiction: Callable[[bytes], str | None] | None = None
+    capabilities: Mapping[str, Any] | None = None  # of a caller that a vendor may ask something; None: it cannot be
+    answers: Answers | None = None  # of a retry, to what the vendor asked
 
     @property
     def route(self) -> str:
@@ -182,13 +187,20 @@ async def _decide_and_send(
         except ValueError as fault:
             return BadArguments(str(fault))
 
+    if call.answers is not None:
+        try:
+            state = request_state.opened(caller.principal, found, arguments, call.answers.state or "")
+        except request_state.InvalidState:
+            return BadArguments(input_required.REFUSED)
+        call = replace(call, answers=Answers(state, call.answers.responses))
     send = partial(_send, context, arguments, call, found)
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
-        if call.meta or not found.policy.is_cacheable or not (call.cli or found.policy.named):
+        is_plain = not call.meta and call.answers is None
+        if not is_plain or not found.policy.is_cacheable or not (call.cli or found.policy.named):
             return await caching.uncached_read(context, found, send)
         outcome, context.cache = await caching.cached_read(
-            context, found, arguments, send, is_shareable=call.relay is None
+            context, found, arguments, send, is_shareable=call.relay is None and not call.capabilities
         )
         return outcome
     # A write is recorded before it is sent: if the process dies, the row remains.
@@ -213,6 +225,10 @@ async def _send(
     meta = call.meta if context.trace is None else {**(call.meta or {}), **context.trace.for_vendor()}
     if meta:
         params["_meta"] = meta
+    if call.answers is not None:
+        params |= {"inputResponses": call.answers.responses} if call.answers.responses is not None else {}
+        params |= {"requestState": call.answers.state} if call.answers.state is not None else {}
+    definition = found.listed.definitions[found.tool.vendor_name]
     try:
         reply = await send_request(
             context.runtime.pool,
@@ -223,7 +239,7 @@ async def _send(
             timing=context.timing,
             relay=call.relay,
             is_repeatable=found.policy.read_only,
-            tool=ToolRequest(found.listed.definitions[found.tool.vendor_name]),
+            tool=ToolRequest(definition, call.capabilities, call.answers is not None),
         )
     except VendorProblem as problem:
         if found.credential.is_connection and problem.is_rejection and not is_repeated:
@@ -235,5 +251,21 @@ async def _send(
                 return await _send(context, arguments, call, found, is_repeated=True)
         return Failed(found.vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
     if isinstance(reply, replies.VendorResult):
+        if reply.is_error and isinstance(reply, InputRequired):
+            return _asked(context, arguments, call, found, reply)
         return Delivered(reply.raw_result, reply.is_error)
+    needed = input_required.capabilities_needed(reply) if call.capabilities is None else None
+    if needed is not None:
+        return Delivered(input_required.failed(needed), is_error=True)
     return VendorError(reply.raw_error, reply.message)
+
+
+def _asked(
+    context: RequestContext, arguments: Mapping[str, Any], call: ToolCall, found: FoundTool, reply: InputRequired
+) -> Delivered | Asked:
+    """The vendor's question for a caller that can answer it; for others a failed result that says what was asked."""
+    in_vain = input_required.asked_in_vain(reply, call.capabilities)
+    if in_vain:
+        return Delivered(input_required.failed(in_vain, reply), is_error=True)
+    state = request_state.sealed(context.caller.principal, found, arguments, reply.state)
+    return Asked(input_required.result(reply, state), len(reply.raw_result))

@@ -17,10 +17,10 @@ from gateway.catalog.vendor import Vendor
 from gateway.hot_path_request import HotPathRequest
 from proxy.calls.call_tool import ToolCall, call_tool
 from proxy.calls.list_tools import list_tools
-from proxy.outcomes import BadArguments, Delivered, Denied, Outcome, VendorError
+from proxy.outcomes import Asked, BadArguments, Delivered, Denied, Outcome, VendorError
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import compact_tools, initialize, jsonrpc, progress
-from proxy.protocol.modern import errors, headers, param_headers, results, subscriptions
+from proxy.protocol.modern import errors, headers, input_required, param_headers, results, subscriptions
 from proxy.protocol.modern.errors import Refusal
 from proxy.protocol.modern.headers import McpHeaders
 from proxy.protocol.modern.requests import ModernRequest, read_message
@@ -103,7 +103,11 @@ def _read_call(asked: ModernRequest, call: ToolCall, said: McpHeaders, accept: s
     wanted = progress.Wanted(token, asked.log_level)
     relay = ProgressRelay(wanted) if wanted != _NOTHING and accepts_events(accept) else None
     contradiction = partial(param_headers.contradiction, arguments=call.arguments, headers=said)
-    return replace(call, relay=relay, contradiction=contradiction)
+    answers = input_required.read_answers(asked.params)
+    if isinstance(answers, jsonrpc.Invalid):
+        return replace(call, relay=relay, fault=call.fault or answers.message)
+    capabilities = input_required.passed_on(asked.capabilities)
+    return replace(call, relay=relay, contradiction=contradiction, capabilities=capabilities, answers=answers)
 
 
 async def _answer_call(context: RequestContext, route: Route, asked: ModernRequest, call: ToolCall) -> HttpResponseBase:
@@ -129,6 +133,8 @@ async def _rendered(context: RequestContext, route: Route, asked: ModernRequest,
         work = partial(results.of_tool, raw, _server())
         parts = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, len(raw))
         return 200, b"".join((jsonrpc.result_head(asked.id), *parts, b"}"))
+    if isinstance(outcome, Asked):
+        return 200, jsonrpc.result(asked.id, results.complete(outcome.result, _server()))
     if isinstance(outcome, Denied):
         return 200, jsonrpc.result(asked.id, results.complete(mcp_outcomes.denied_result(route, outcome), _server()))
     if isinstance(outcome, VendorError):
