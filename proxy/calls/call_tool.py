@@ -254,9 +254,6 @@ async def _send(
         if reply.is_error and isinstance(reply, InputRequired):
             return _asked(context, arguments, call, found, reply)
         return Delivered(reply.raw_result, reply.is_error)
-    needed = input_required.capabilities_needed(reply) if call.capabilities is None else None
-    if needed is not None:
-        return Delivered(input_required.failed(needed), is_error=True)
     return VendorError(reply.raw_error, reply.message)
 
 

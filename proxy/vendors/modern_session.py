@@ -112,9 +112,10 @@ class ModernSession(VendorSession):
                 message_id, method, params, more, deadline, relay=relay, timing=timing, capabilities=capabilities
             )
             async with sent as answer:
+                found: replies.VendorResult | replies.RpcError | None
                 if answer.status != 200:
-                    return await self._refusal(answer, message_id, mask)
-                if answer.is_event_stream:
+                    found = await self._refusal(answer, message_id, mask)
+                elif answer.is_event_stream:
                     stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
                     pending = PendingResponse(message_id, deadline, relay, stream, mask, is_resumable=False)
                     found = await self._read_stream(answer, pending)
@@ -122,7 +123,9 @@ class ModernSession(VendorSession):
                     found = await self._read_single(answer, message_id, mask)
             if found is None:
                 raise errors.no_response()
-            return found if isinstance(found, replies.RpcError) else await self._complete(method, found)
+            if isinstance(found, replies.RpcError):
+                return _told_in_words(found, tool)
+            return await self._complete(method, found)
         finally:
             if mask.has_found and self.listener is not None and self.destination is not None:
                 self.listener.secret_echoed(self.destination.key, str(params.get("name") or method))
@@ -191,3 +194,11 @@ class ModernSession(VendorSession):
 
     def _reply_to_request(self, message: replies.VendorMessage) -> None:
         """The revision has no requests of servers: nothing could take the answer."""
+
+
+def _told_in_words(error: replies.RpcError, tool: ToolRequest | None) -> RpcResponse:
+    """A refusal for want of a capability, as a result for a caller that knows no such error."""
+    needed = None if tool is None or tool.capabilities is not None else input_required.capabilities_needed(error)
+    if needed is None or error.id is None:
+        return error
+    return replies.VendorResult(error.id, input_required.failed(needed), True)

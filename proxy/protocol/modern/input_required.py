@@ -144,10 +144,10 @@ def capabilities_needed(error: replies.RpcError) -> list[str] | None:
 
 
 def read_answers(params: Mapping[str, Any]) -> Answers | jsonrpc.Invalid | None:
-    """What a retry brings; None for a first call. Answers to a question that was never asked are invalid."""
-    if "requestState" not in params and "inputResponses" not in params:
+    """What a retry brings; None for a first call. Answers without a state are none: every question has one."""
+    if "requestState" not in params:
         return None
-    state, responses = params.get("requestState"), params.get("inputResponses")
+    state, responses = params["requestState"], params.get("inputResponses")
     if not isinstance(state, str) or not isinstance(responses, dict | None):
         return jsonrpc.Invalid(None, jsonrpc.INVALID_PARAMS, REFUSED)
     return Answers(state, responses)

@@ -106,7 +106,6 @@ async def test_a_state_is_of_one_caller_one_call_and_a_short_time(
     await is_refused(tenant.agent_key, arguments={"a": 2, "b": [2]}, **good)
     for cut in (state[:-2], state[4:], state + "A", f"{state[:-3]}AAA", "", "?", "ü", "A" * 200_000):
         await is_refused(tenant.agent_key, inputResponses=ANSWER, requestState=cut)
-    await is_refused(tenant.agent_key, inputResponses=ANSWER)  # to a question that has no state
     await is_refused(tenant.agent_key, inputResponses=ANSWER, requestState=7)
     await is_refused(tenant.agent_key, inputResponses=[ANSWER], requestState=state)
     now = clock.now()
@@ -116,7 +115,7 @@ async def test_a_state_is_of_one_caller_one_call_and_a_short_time(
     await in_thread(lambda: connect(committed_cast.org, committed_cast.user("owner"), apiKey="another"))
     await is_refused(tenant.agent_key, **good)
     rows = await in_thread(lambda: RequestAuditEntry.objects.filter(error_code="bad_arguments").count())
-    assert rows == 16
+    assert rows == 15
     assert vendor.ran == 0
 
 
@@ -136,6 +135,13 @@ async def test_a_vendor_may_give_a_state_alone(agent: Agent, tenant: Tenant, ven
     await call(agent, tenant.agent_key, can={}, requestState=result["requestState"])
     assert vendor.params["requestState"] == "come again"
     assert "inputResponses" not in vendor.params
+
+
+async def test_an_answer_without_its_state_is_left_out(agent: Agent, tenant: Tenant, vendor: EraVendor) -> None:
+    """The vendor asks, as if nothing had been said."""
+    result = await asked(agent, tenant, inputResponses=ANSWER)
+    assert result["inputRequests"] == {"sure": QUESTION}
+    assert set(vendor.params) == {"name", "arguments", "_meta"}
 
 
 @pytest.mark.parametrize(
