@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from credentials.resolve import CredentialRef
 
@@ -58,6 +60,14 @@ class Delivered:
 
     raw_result: bytes
     is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The vendor asks the caller for something before it goes on. `result`: the members of the caller's result."""
+
+    result: Mapping[str, Any]
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +144,7 @@ class InternalError:
     """An internal error ended the call; the log holds it under the request id."""
 
 
-Outcome = Delivered | VendorError | Failed | Denied | UnknownTool | BadArguments | RateLimited | InternalError
+Outcome = Delivered | Asked | VendorError | Failed | Denied | UnknownTool | BadArguments | RateLimited | InternalError
 ItemOutcome = Outcome | UnknownItem
 
 

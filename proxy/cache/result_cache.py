@@ -17,7 +17,7 @@ import structlog
 from gateway.lib.background_tasks import BackgroundTasks
 from gateway.lib.fair_share_cache import FairShareCache
 from proxy.cache.keys import CacheKey
-from proxy.outcomes import CacheStatus, Delivered, Denied, Failed, VendorError
+from proxy.outcomes import Asked, CacheStatus, Delivered, Denied, Failed, VendorError
 from proxy.protocol import replies
 from proxy.single_flight import SingleFlight
 from proxy.vendors import fair_scheduler
@@ -28,7 +28,7 @@ MAX_CONCURRENT_CHECKS = 16  # long results being checked; further ones are not k
 ENTRY_BYTES = 1024  # estimate of a key and its table entries
 
 # Denied: the vendor has ended the connection.
-VendorOutcome = Delivered | VendorError | Failed | Denied
+VendorOutcome = Delivered | Asked | VendorError | Failed | Denied
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from gateway.lib import clock, ids
 from proxy.calls import call_figures
 from proxy.calls.find_tool import FoundTool
 from proxy.outcomes import (
+    Asked,
     BadArguments,
     CacheStatus,
     CallFault,
@@ -146,6 +147,8 @@ def _status_of(outcome: ItemOutcome | ClientClosed | CutOff) -> tuple[CallStatus
         return (
             (CallStatus.ERROR, CallFault.TOOL_ERROR.value, size) if outcome.is_error else (CallStatus.SUCCESS, "", size)
         )
+    if isinstance(outcome, Asked):
+        return CallStatus.SUCCESS, "", outcome.size_bytes  # answered as it should; the retry has a row of its own
     if isinstance(outcome, VendorError):
         return CallStatus.ERROR, CallFault.VENDOR_ERROR.value, len(outcome.raw_error)
     if isinstance(outcome, Failed):

@@ -12,14 +12,16 @@ from functools import partial
 from typing import Any
 
 from gateway.catalog.vendor import Vendor
-from proxy.calls import caching, call_audit, call_figures, vendor_request
+from proxy.calls import caching, call_audit, call_figures, request_state, vendor_request
 from proxy.calls.call_audit import OpenCall
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
 from proxy.calls.recorded_call import FAIL_CLOSED, admit_call, run_recorded
-from proxy.outcomes import BadArguments, Delivered, Denial, Denied, Outcome
+from proxy.outcomes import Asked, BadArguments, Delivered, Denial, Denied, Outcome
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import cli_schema, item_results
+from proxy.protocol.modern import input_required
+from proxy.protocol.modern.input_required import Answers, InputRequired
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 from proxy.vendors.tool_request import ToolRequest
@@ -38,6 +40,8 @@ class ToolCall:
     fault: str = ""  # why the request is invalid: it is counted and recorded, and not sent
     # What in the request's headers contradicts the arguments, for a tool's JSON as listed; None: nothing.
     contradiction: Callable[[bytes], str | None] | None = None
+    capabilities: Mapping[str, Any] | None = None  # of a caller that a vendor may ask something; None: it cannot be
+    answers: Answers | None = None  # of a retry, to what the vendor asked
 
     @property
     def route(self) -> str:
@@ -124,20 +128,31 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
         except ValueError as fault:
             return BadArguments(str(fault))
 
+    if call.answers is not None:
+        try:
+            state = request_state.opened(caller.principal, found, arguments, call.answers.state or "")
+        except request_state.InvalidState:
+            return BadArguments(input_required.REFUSED)
+        call = replace(call, answers=Answers(state, call.answers.responses))
     params = vendor_request.with_meta(context, {"name": found.tool.vendor_name, "arguments": arguments}, call.meta)
+    if call.answers is not None:
+        params |= call.answers.as_params()
+    definition = found.listed.definitions[found.tool.vendor_name]
     send = partial(
         vendor_request.send,
         *(context, found.vendor, found.credential, found.destination, "tools/call", params),
         relay=call.relay,
         is_repeatable=found.policy.read_only,
-        tool=ToolRequest(found.listed.definitions[found.tool.vendor_name]),
+        tool=ToolRequest(definition, call.capabilities, call.answers is not None),
+        on_asked=partial(_asked, context, arguments, call, found),
     )
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
-        if call.meta or not found.policy.is_cacheable or not (call.cli or found.policy.named):
+        is_plain = not call.meta and call.answers is None
+        if not is_plain or not found.policy.is_cacheable or not (call.cli or found.policy.named):
             return await caching.uncached_read(context, found, send)
         outcome, context.cache = await caching.cached_read(
-            context, found, arguments, send, is_shareable=call.relay is None
+            context, found, arguments, send, is_shareable=call.relay is None and not call.capabilities
         )
         return outcome
     # A write is recorded before it is sent: if the process dies, the row remains.
@@ -147,3 +162,14 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
 
 def _fold_dotted(arguments: dict[str, Any], found: FoundTool) -> dict[str, Any]:
     return cli_schema.fold_dotted(arguments, found.listed.definition(found.tool.vendor_name).get("inputSchema"))
+
+
+def _asked(
+    context: RequestContext, arguments: Mapping[str, Any], call: ToolCall, found: FoundTool, reply: InputRequired
+) -> Delivered | Asked:
+    """The vendor's question for a caller that can answer it; for others a failed result that says what was asked."""
+    in_vain = input_required.asked_in_vain(reply, call.capabilities)
+    if in_vain:
+        return Delivered(input_required.failed(in_vain, reply), is_error=True)
+    state = request_state.sealed(context.caller.principal, found, arguments, reply.state)
+    return Asked(input_required.result(reply, state), len(reply.raw_result))

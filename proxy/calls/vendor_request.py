@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from credentials.resolve import CredentialRef
@@ -13,7 +13,9 @@ from proxy.calls.open_destination import after_rejection, refused_scopes
 from proxy.outcomes import Delivered, Denied, Failed, VendorError
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies
+from proxy.protocol.modern.input_required import InputRequired
 from proxy.request_context import RequestContext
+from proxy.vendors import errors
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.send import send_request
@@ -31,9 +33,10 @@ async def send(
     relay: ProgressRelay | None,
     is_repeatable: bool,
     tool: ToolRequest | None = None,
+    on_asked: Callable[[InputRequired], VendorOutcome] | None = None,
     is_repeated: bool = False,
 ) -> VendorOutcome:
-    """`is_repeatable`, `tool`: as `send_request`.
+    """`is_repeatable`, `tool`: as `send_request`. `on_asked`: the outcome of a vendor's question; None: it is a fault.
 
     A token that the vendor no longer knows is renewed, and the request is sent once more.
     """
@@ -61,12 +64,18 @@ async def send(
                     relay=relay,
                     is_repeatable=is_repeatable,
                     tool=tool,
+                    on_asked=on_asked,
                     is_repeated=True,
                 )
         if credential.is_connection and problem.scopes_wanted:
             return await refused_scopes(context, vendor, credential, destination, problem.scopes_wanted)
         return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
     if isinstance(reply, replies.VendorResult):
+        if reply.is_error and isinstance(reply, InputRequired):
+            if on_asked is not None:
+                return on_asked(reply)
+            unasked = errors.bad_response("it asks for something that cannot be answered here")
+            return Failed(vendor.slug, unasked.fault, unasked.detail)
         return Delivered(reply.raw_result, reply.is_error)
     return VendorError(reply.raw_error, reply.message)
 

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from gateway.lib import strict_json
 from gateway.lib.translated import translated
 from proxy.outcomes import (
+    Asked,
     BadArguments,
     Delivered,
     Denied,
@@ -67,6 +68,8 @@ def result_of(outcome: Outcome, vendor_name: str) -> Result:
     match outcome:
         case Delivered(is_error=False):
             return Result("success", _("The tool responded"), blocks=_blocks(outcome.raw_result))
+        case Asked():  # only a caller of the modern revision is asked
+            return Result("error", _("The tool reported an error"), code="tool_error")
         case Delivered():
             heading = _("The tool reported an error")
             return Result("error", heading, code="tool_error", blocks=_blocks(outcome.raw_result))

@@ -13,7 +13,7 @@ from typing import Any
 
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, replies, sse
-from proxy.protocol.modern import eras, headers, listed_tools, param_headers, vendor_requests
+from proxy.protocol.modern import eras, headers, input_required, listed_tools, param_headers, vendor_requests
 from proxy.protocol.modern.eras import Era
 from proxy.timing import Timing
 from proxy.vendors import errors, fair_scheduler
@@ -34,6 +34,10 @@ class ModernSession(VendorSession):
     """What all requests under one set of credentials share. It is usable at once, and there is nothing to end."""
 
     protocol_version: str = vendor_requests.VERSION
+
+    @property
+    def is_modern(self) -> bool:
+        return True
 
     async def discover(self, *, deadline: float) -> tuple[Era, bytes]:
         """What the vendor's answer to `server/discover` says, and the result, b"" without one.
@@ -103,11 +107,15 @@ class ModernSession(VendorSession):
             work = partial(param_headers.of_call, definition, params.get("arguments") or {})
             more = await fair_scheduler.run_small_inline(self.owner, work, len(definition))
         try:
-            sent = self._send_request(message_id, method, params, more, deadline, relay=relay, timing=timing)
+            capabilities = None if tool is None else tool.capabilities
+            sent = self._send_request(
+                message_id, method, params, more, deadline, relay=relay, timing=timing, capabilities=capabilities
+            )
             async with sent as answer:
+                found: replies.VendorResult | replies.RpcError | None
                 if answer.status != 200:
-                    return await self._refusal(answer, message_id, mask)
-                if answer.is_event_stream:
+                    found = await self._refusal(answer, message_id, mask)
+                elif answer.is_event_stream:
                     stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
                     pending = PendingResponse(message_id, deadline, relay, stream, mask, is_resumable=False)
                     found = await self._read_stream(answer, pending)
@@ -115,7 +123,9 @@ class ModernSession(VendorSession):
                     found = await self._read_single(answer, message_id, mask)
             if found is None:
                 raise errors.no_response()
-            return found if isinstance(found, replies.RpcError) else await self._complete(method, found)
+            if isinstance(found, replies.RpcError):
+                return _told_in_words(found, tool)
+            return await self._complete(method, found)
         finally:
             if mask.has_found and self.listener is not None and self.destination is not None:
                 self.listener.secret_echoed(self.destination.key, str(params.get("name") or method))
@@ -124,6 +134,8 @@ class ModernSession(VendorSession):
         """The result as the earlier revisions have it. Raises: VendorProblem for one that is not complete."""
         try:
             kind = vendor_requests.result_type(found.raw_result)
+            if kind == input_required.INPUT_REQUIRED and method == "tools/call":
+                return input_required.read(found)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(fault.reason) from fault
         if kind is None:
@@ -160,13 +172,13 @@ class ModernSession(VendorSession):
         *,
         relay: ProgressRelay | None = None,
         timing: Timing | None = None,
+        capabilities: Mapping[str, Any] | None = None,
     ) -> AbstractAsyncContextManager[VendorResponse]:
         prepared = self._prepared or self.prepare()
         token = message_id if relay is not None and relay.wants_progress else None
         level = None if relay is None else relay.asked_log_level
-        body = jsonrpc.request(
-            message_id, method, vendor_requests.with_meta(params, CLIENT_INFO, token=token, log_level=level)
-        )
+        full = vendor_requests.with_meta(params, CLIENT_INFO, token=token, log_level=level, capabilities=capabilities)
+        body = jsonrpc.request(message_id, method, full)
         own = {**headers.of_request(method, params), **more}
         return self.transport.send(
             "POST", prepared.with_headers(own), body, deadline=deadline, on_connected=self.on_connected, timing=timing
@@ -182,3 +194,11 @@ class ModernSession(VendorSession):
 
     def _reply_to_request(self, message: replies.VendorMessage) -> None:
         """The revision has no requests of servers: nothing could take the answer."""
+
+
+def _told_in_words(error: replies.RpcError, tool: ToolRequest | None) -> RpcResponse:
+    """A refusal for want of a capability, as a result for a caller that knows no such error."""
+    needed = None if tool is None or tool.capabilities is not None else input_required.capabilities_needed(error)
+    if needed is None or error.id is None:
+        return error
+    return replies.VendorResult(error.id, input_required.failed(needed), True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies, sse
@@ -36,6 +36,7 @@ class PendingResponse:
     stream: sse.SSEParser
     mask: Mask | None = None
     is_resumable: bool = True
+    refused: list[str] = field(default_factory=list)  # methods of the vendor's own requests
 
     @property
     def event_id(self) -> str | None:

@@ -87,6 +87,8 @@ async def _send_request(
     for last_try in (False, True):
         with timing.session:
             session = await pool.lease(destination, deadline=deadline)
+        if tool is not None and tool.is_retry and not session.is_modern:
+            raise errors.bad_response("it asked in a revision that it does not speak any more")
         try:
             with timing.vendor:
                 answer = await session.request(method, params, deadline=deadline, relay=relay, timing=timing, tool=tool)

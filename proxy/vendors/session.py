@@ -15,7 +15,7 @@ from credentials.bearer_challenge import scopes_wanted
 from gateway.lib import clock
 from gateway.lib.background_tasks import BackgroundTasks
 from proxy.progress_relay import ProgressRelay
-from proxy.protocol import jsonrpc, progress, replies, sse, versions
+from proxy.protocol import jsonrpc, progress, refused_questions, replies, sse, versions
 from proxy.protocol.item_kinds import Capability
 from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.protocol.modern import eras
@@ -108,6 +108,10 @@ class VendorSession:
     @property
     def is_in_use(self) -> bool:
         return self._under_way > 0
+
+    @property
+    def is_modern(self) -> bool:
+        return False
 
     @property
     def needs_closing(self) -> bool:
@@ -206,7 +210,8 @@ class VendorSession:
                 stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
                 pending = PendingResponse(message_id, deadline, relay, stream, mask, is_resumable=not first)
                 found = await self._read_stream(answer, pending)
-            return found or await resumption.read_resumed(pending, partial(self._resume, timing))
+            found = found or await resumption.read_resumed(pending, partial(self._resume, timing))
+            return refused_questions.told(found, pending.refused) if pending.refused else found
         except asyncio.CancelledError:
             if not first:
                 self._cancel_later(message_id)
@@ -293,6 +298,8 @@ class VendorSession:
         """Raises: TimeoutError while the caller's relay is full."""
         if not isinstance(message, replies.VendorNotification):
             self._reply_to_request(message)
+            if isinstance(message, replies.VendorRequest) and message.method != "ping":
+                refused_questions.noted(pending.refused, message.method)
         elif message.method == TOOLS_CHANGED and self.listener is not None and self.destination is not None:
             self.listener.tools_changed(self.destination.key)
         elif message.method in ITEMS_CHANGED and self.listener is not None and self.destination is not None:
@@ -307,7 +314,7 @@ class VendorSession:
         if message.method == "ping":
             self._send_later(jsonrpc.result(message.id, {}))
         else:
-            text = "The gateway offers nothing to servers."
+            text = "The gateway can't ask its client in the middle of a call."
             self._send_later(jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, text))
 
     def _send_later(self, body: bytes) -> None:

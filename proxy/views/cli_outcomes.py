@@ -7,6 +7,7 @@ from django.http import HttpResponse
 
 from gateway.lib.sentences import plain
 from proxy.outcomes import (
+    Asked,
     BadArguments,
     Delivered,
     Denial,
@@ -32,6 +33,8 @@ def cli_response(route: Route, outcome: Outcome) -> HttpResponse:
             return _result(outcome.raw_result)
         case Delivered():
             raise HttpError(422, "tool_error", replies.error_text(outcome.raw_result))
+        case Asked():  # only a caller of the modern revision is asked
+            raise HttpError(422, "tool_error", replies.NO_ERROR_TEXT)
         case BadArguments():
             raise HttpError(400, "invalid_request", outcome.text)
         case UnknownTool():

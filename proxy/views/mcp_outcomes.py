@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway.lib import error_help
 from proxy.outcomes import (
+    Asked,
     BadArguments,
     Delivered,
     Denial,
@@ -28,6 +29,8 @@ def render(route: Route, message_id: jsonrpc.MessageId, outcome: Outcome) -> byt
     """Raises: HttpError with 403 or 429."""
     if isinstance(outcome, Delivered):
         return jsonrpc.result_bytes(message_id, outcome.raw_result)
+    if isinstance(outcome, Asked):  # only a caller of the modern revision is asked
+        return jsonrpc.result(message_id, outcome.result)
     if isinstance(outcome, VendorError):
         return jsonrpc.error_bytes(message_id, outcome.raw_error)
     if isinstance(outcome, RateLimited):

@@ -20,10 +20,18 @@ from gateway.hot_path_request import HotPathRequest
 from proxy.calls.ask_item import ItemCall, ask_item
 from proxy.calls.call_tool import ToolCall, call_tool
 from proxy.calls.list_tools import list_tools
-from proxy.outcomes import BadArguments, Delivered, Denied, Outcome, UnknownItem, VendorError
+from proxy.outcomes import Asked, BadArguments, Delivered, Denied, Outcome, UnknownItem, VendorError
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import compact_tools, initialize, item_kinds, jsonrpc, progress
-from proxy.protocol.modern import elicitation, errors, headers, param_headers, results, subscriptions
+from proxy.protocol.modern import (
+    elicitation,
+    errors,
+    headers,
+    input_required,
+    param_headers,
+    results,
+    subscriptions,
+)
 from proxy.protocol.modern.errors import Refusal
 from proxy.protocol.modern.headers import McpHeaders
 from proxy.protocol.modern.requests import ModernRequest, read_message
@@ -121,8 +129,16 @@ def _listen(asked: ModernRequest, accept: str | None) -> HttpResponse:
 
 
 def _read_call(asked: ModernRequest, call: ToolCall, said: McpHeaders, accept: str | None) -> ToolCall:
-    contradiction = partial(param_headers.contradiction, arguments=call.arguments, headers=said)
-    return replace(_heard(asked, call, accept), contradiction=contradiction)
+    call = _heard(asked, call, accept)
+    answers = input_required.read_answers(asked.params)
+    if isinstance(answers, jsonrpc.Invalid):
+        return replace(call, fault=call.fault or answers.message)
+    return replace(
+        call,
+        contradiction=partial(param_headers.contradiction, arguments=call.arguments, headers=said),
+        capabilities=input_required.passed_on(asked.capabilities),
+        answers=answers,
+    )
 
 
 def _heard(asked: ModernRequest, call: CallT, accept: str | None) -> CallT:
@@ -183,6 +199,8 @@ async def _rendered(context: RequestContext, route: Route, asked: ModernRequest,
     if isinstance(outcome, Delivered):
         raw = outcome.raw_result
         return await _spliced(context, asked, partial(results.of_tool, raw, _server()), len(raw))
+    if isinstance(outcome, Asked):
+        return 200, jsonrpc.result(asked.id, results.complete(outcome.result, _server()))
     if isinstance(outcome, Denied):
         if (
             outcome.is_theirs

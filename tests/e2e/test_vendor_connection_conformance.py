@@ -34,6 +34,7 @@ MODERN = {
     "http-custom-headers": {"sep-2243-client-mirrors-designated-params", "sep-2243-client-base64-unsafe"},
     "http-invalid-tool-headers": {"sep-2243-client-reject-invalid-tool"},
     "json-schema-ref-no-deref": {"sep-2106-no-network-ref-deref"},
+    "sep-2322-client-request-state": {"sep-2322-client-request-state-echoed", "sep-2322-client-no-state-omitted"},
 }
 
 

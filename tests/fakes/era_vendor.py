@@ -34,6 +34,7 @@ class EraVendor:
     params: dict[str, Any] = field(default_factory=dict)
     heads: list[bytes] = field(default_factory=list)
     answers: dict[str, Answer] = field(default_factory=dict)
+    asks: dict[str, Any] = field(default_factory=dict)  # for a test
     result: dict[str, Any] = field(default_factory=lambda: {"content": [{"type": "text", "text": "ran"}]})
 
     @property

@@ -10,6 +10,7 @@ import sys
 import time
 from uuid import UUID
 
+from proxy.protocol.modern.input_required import InputRequired
 from proxy.protocol.replies import VendorResult
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.era_verdicts import EraVerdicts
@@ -21,13 +22,18 @@ from proxy.vendors.transport import VendorTransport
 
 DEADLINE_S = 30.0
 LIMITS = Limits(connect_s=5.0, chunk_s=10.0, body_bytes=10 * 1024 * 1024)
+CAN = {"elicitation": {}}
 ARGUMENTS = {"add_numbers": {"a": 5, "b": 3}}
 
 
 async def ask(session: VendorSession, method: str, params: dict[str, object], tool: ToolRequest | None = None) -> bytes:
-    """The result, as JSON; b"" for an error."""
+    """The result, as JSON, once every question was answered; b"" for an error."""
     deadline = asyncio.get_running_loop().time() + DEADLINE_S
     answer = await session.request(method, params, deadline=deadline, tool=tool)
+    if isinstance(answer, InputRequired):
+        responses = {key: {"action": "accept", "content": {"confirmed": True}} for key in answer.questions}
+        state = {} if answer.state is None else {"requestState": answer.state}
+        return await ask(session, method, {**params, "inputResponses": responses, **state}, tool)
     return answer.raw_result if isinstance(answer, VendorResult) else b""
 
 
@@ -46,7 +52,7 @@ async def main(url: str) -> None:
     listed = {tool["name"]: tool for tool in json.loads(await ask(session, "tools/list", {}))["tools"]}
     for name, arguments in calls() or [(name, ARGUMENTS.get(name, {})) for name in listed]:
         if name in listed:
-            request = ToolRequest(json.dumps(listed[name]).encode())
+            request = ToolRequest(json.dumps(listed[name]).encode(), CAN)
             await ask(session, "tools/call", {"name": name, "arguments": arguments}, request)
     await session.close()
     await transport.aclose()

@@ -156,6 +156,52 @@ def asks(schema: dict[str, Any]) -> Tool:
     return tool
 
 
+def form(message: str, name: str, kind: str = "string") -> types.ElicitRequest:
+    schema = {"type": "object", "properties": {name: {"type": kind}}, "required": [name]}
+    return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
+
+
+def sample(words: str) -> types.CreateMessageRequest:
+    content = types.TextContent(type="text", text=words)
+    message = types.SamplingMessage(role="user", content=content)
+    return types.CreateMessageRequest(params=types.CreateMessageRequestParams(messages=[message], max_tokens=100))
+
+
+NAME = {"user_name": form("What is your name?", "name")}
+EVERYTHING = {**NAME, "greeting": sample("Generate a greeting"), "client_roots": types.ListRootsRequest()}
+# What each tool asks for, round by round; and whether it gives a state of its own.
+ROUNDS: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    "elicitation": ([NAME], False),
+    "sampling": ([{"capital_question": sample("What is the capital of France?")}], False),
+    "list_roots": ([{"client_roots": types.ListRootsRequest()}], False),
+    "request_state": ([{"confirm": form("Please confirm", "ok", "boolean")}], True),
+    "multiple_inputs": ([EVERYTHING], True),
+    "multi_round": (
+        [{"step1": form("Step 1: your name?", "name")}, {"step2": form("Step 2: your color?", "color")}],
+        True,
+    ),
+    "tampered_state": ([{"confirm": form("Please confirm", "ok", "boolean")}], True),
+    "capabilities": ([EVERYTHING], False),
+}
+PREFIX = "test_input_required_result_"
+CAPABILITY_OF = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+
+
+def in_rounds(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult | types.InputRequiredResult:
+    """The next question, or the result once the last one is answered."""
+    name = params.name.removeprefix(PREFIX)
+    rounds, has_state = ROUNDS[name]
+    given = params.input_responses or {}
+    done = next((number for number, each in enumerate(rounds, 1) if each.keys() <= given.keys()), 0)
+    if done == len(rounds):
+        return types.CallToolResult(content=[text(f"state-ok Hello, {sorted(given)}!")])
+    asked = rounds[done]
+    if name == "capabilities":
+        can = ctx.session.client_capabilities
+        asked = {key: each for key, each in asked.items() if getattr(can, CAPABILITY_OF[each.method], None) is not None}
+    return types.InputRequiredResult(input_requests=asked, request_state=f"round-{done + 1}" if has_state else None)
+
+
 TOOLS: dict[str, tuple[Tool, str, dict[str, Any]]] = {
     "test_simple_text": (simple_text, "Answers with text.", PLAIN),
     "test_image_content": (image_content, "Answers with an image.", PLAIN),
@@ -184,11 +230,16 @@ async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) 
         tools=[
             types.Tool(name=name, description=words, input_schema=schema) for name, (_, words, schema) in TOOLS.items()
         ]
+        + [types.Tool(name=PREFIX + name, description="Asks first.", input_schema=PLAIN) for name in ROUNDS]
     )
 
 
-async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+async def call_tool(
+    ctx: Context, params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
     """The tool's blocks, or its own fault as text."""
+    if params.name.startswith(PREFIX):
+        return in_rounds(ctx, params)
     try:
         return types.CallToolResult(content=await TOOLS[params.name][0](ctx, params.arguments or {}))
     except (RuntimeError, KeyError, MCPError) as fault:

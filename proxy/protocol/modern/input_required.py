@@ -1,0 +1,163 @@
+"""Pure: results that ask their caller for something, and the retries that bring the answers.
+
+Spec: MCP 2026-07-28, basic/patterns/mrtr · docs/decisions/0107
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from proxy.protocol import jsonrpc, replies
+from proxy.protocol.modern.errors import MISSING_CAPABILITY
+
+INPUT_REQUIRED: Final = "input_required"
+MAX_STATE_BYTES: Final = 64 * 1024  # of a vendor's state; a longer one is no usable answer
+MAX_SEALED_CHARACTERS: Final = 128 * 1024
+MAX_QUESTIONS: Final = 100
+# What the specification asks for with every fault of a state: who tries learns nothing.
+REFUSED: Final = "Invalid or expired requestState"
+# Methods that a vendor may ask with, and the capability that a caller must have declared.
+CAPABILITY_OF: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+_TEXT_CHARACTERS: Final = 500
+
+_encode = msgspec.json.Encoder().encode
+_canonical = msgspec.json.Encoder(order="deterministic").encode
+
+
+class InputRequired(replies.VendorResult, frozen=True):
+    """A result that is an error for whoever cannot be asked. `questions`: JSON by the vendor's own key."""
+
+    questions: dict[str, Raw] = {}
+    state: str | None = None  # the vendor's own
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """What a retry brings: the state of the answer before, and what the caller was asked for."""
+
+    state: str | None
+    responses: dict[str, Any] | None
+
+    def as_params(self) -> dict[str, Any]:
+        """The members of the params that the vendor gets. `state` is its own by then."""
+        found = {"inputResponses": self.responses, "requestState": self.state}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class _Result(msgspec.Struct, rename="camel"):
+    input_requests: dict[str, Raw] = {}
+    request_state: str | None = None
+
+
+class _Params(msgspec.Struct):
+    mode: str = "form"
+    message: str = ""
+
+
+class _Question(msgspec.Struct):
+    method: str
+    params: _Params = msgspec.field(default_factory=_Params)
+
+
+class _Needs(msgspec.Struct, rename="camel"):
+    required_capabilities: dict[str, Any] = {}
+
+
+class _Error(msgspec.Struct):
+    data: _Needs = msgspec.field(default_factory=_Needs)
+
+
+_results = msgspec.json.Decoder(_Result)
+_questions = msgspec.json.Decoder(_Question)
+_errors = msgspec.json.Decoder(_Error)
+
+
+def read(result: replies.VendorResult) -> InputRequired:
+    """Raises: BadVendorReply."""
+    try:
+        found = _results.decode(result.raw_result)
+        for each in found.input_requests.values():
+            _questions.decode(each)
+    except (msgspec.DecodeError, RecursionError):
+        raise replies.BadVendorReply("it asks for something in a way that cannot be read") from None
+    if not found.input_requests and found.request_state is None:
+        raise replies.BadVendorReply("it asks for nothing")
+    if len(found.input_requests) > MAX_QUESTIONS or len((found.request_state or "").encode()) > MAX_STATE_BYTES:
+        raise replies.BadVendorReply("it asks for too much")
+    return InputRequired(result.id, result.raw_result, True, found.input_requests, found.request_state)
+
+
+def asked_in_vain(asked: InputRequired, capabilities: Mapping[str, Any] | None) -> list[str]:
+    """The methods of the questions that a caller with these capabilities cannot answer. `capabilities`: None for a
+    caller that cannot be asked at all."""
+    if capabilities is None:
+        return sorted({_questions.decode(each).method for each in asked.questions.values()}) or [INPUT_REQUIRED]
+    return sorted(
+        {found.method for found in map(_questions.decode, asked.questions.values()) if _lacks(found, capabilities)}
+    )
+
+
+def _lacks(question: _Question, capabilities: Mapping[str, Any]) -> bool:
+    declared = capabilities.get(CAPABILITY_OF.get(question.method, ""))
+    if not isinstance(declared, Mapping):
+        return True
+    if question.method != "elicitation/create":
+        return False
+    # Without a mode, a capability means forms.
+    return question.params.mode not in (declared or {"form": {}})
+
+
+def passed_on(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """The declared capabilities that a vendor may rely on."""
+    return {name: capabilities[name] for name in CAPABILITY_OF.values() if name in capabilities}
+
+
+def result(asked: InputRequired, state: str) -> dict[str, Any]:
+    """The members of the caller's result, with the state that it shall bring back."""
+    members: dict[str, Any] = {"resultType": INPUT_REQUIRED, "requestState": state}
+    return {**members, "inputRequests": asked.questions} if asked.questions else members
+
+
+def failed(methods: list[str], asked: InputRequired | None = None) -> bytes:
+    """A result that says what was asked in vain, for a model to tell its user."""
+    said = [] if asked is None else [_questions.decode(each).params.message for each in asked.questions.values()]
+    words = " ".join(f"“{each[:_TEXT_CHARACTERS]}”" for each in said if each)
+    text = (
+        f"The tool asks its user in the middle of the call ({', '.join(methods)}){words and f': {words}'}. This client "
+        "can’t be asked through the gateway, so the call ended. Clients of MCP 2026-07-28 that declare it can."
+    )
+    return _encode({"content": [{"type": "text", "text": text}], "isError": True})
+
+
+def capabilities_needed(error: replies.RpcError) -> list[str] | None:
+    """The capabilities without which a vendor refused a call; None for other errors."""
+    if error.code != MISSING_CAPABILITY:
+        return None
+    try:
+        needed = _errors.decode(error.raw_error).data.required_capabilities
+    except (msgspec.DecodeError, RecursionError):
+        needed = {}
+    return sorted(needed) or ["a capability"]
+
+
+def read_answers(params: Mapping[str, Any]) -> Answers | jsonrpc.Invalid | None:
+    """What a retry brings; None for a first call. Answers without a state are none: every question has one."""
+    if "requestState" not in params:
+        return None
+    state, responses = params["requestState"], params.get("inputResponses")
+    if not isinstance(state, str) or not isinstance(responses, dict | None):
+        return jsonrpc.Invalid(None, jsonrpc.INVALID_PARAMS, REFUSED)
+    return Answers(state, responses)
+
+
+def digest(arguments: Mapping[str, Any]) -> bytes:
+    """Equal for equal arguments, whatever the order of their members."""
+    return hashlib.sha256(_canonical(arguments)).digest()
