@@ -1,7 +1,7 @@
 """resources/list, resources/templates/list and prompts/list, of all vendors at once, without waiting for slow ones.
 
-`offered` tells what the caller's vendors declare beside tools. The rules are those of a call: `decide.may_use_vendor` and
-`decide.may_use_items`.
+`offered` tells what the caller's vendors declare beside tools. The rules are those of a call:
+`decide.may_use_vendor` and `decide.may_use_items`.
 """
 
 from __future__ import annotations
