@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.calls import caching, call_tool, find_tool
+from proxy.calls import caching, find_tool, recorded_call, vendor_request
 from proxy.protocol import replies
 from proxy.views import cli
 from tests.api.proxy.conftest import Agent
@@ -23,11 +23,11 @@ def broken(*_: Any, **__: Any) -> Any:
 
 
 PLACES = [
-    pytest.param(call_tool, "admit", "", id="admission"),
+    pytest.param(recorded_call, "admit", "", id="admission"),
     pytest.param(find_tool, "usable_vendor", "", id="decision"),
     pytest.param(caching, "scope_of", "fake_list", id="cache"),
     pytest.param(caching, "_is_rejected", "fake_list", id="answer"),
-    pytest.param(call_tool, "send_request", "fake_list", id="vendor"),
+    pytest.param(vendor_request, "send_request", "fake_list", id="vendor"),
 ]
 
 
@@ -61,7 +61,7 @@ async def test_both_routes_answer_and_leave_a_row(
 async def test_a_writing_call_ends_its_intent(
     agent: Agent, tenant: Tenant, vendor: FakeVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_tool, "send_request", broken)
+    monkeypatch.setattr(vendor_request, "send_request", broken)
     assert (await agent.call(tenant.agent_key, "fake_write")).json()["error"]["data"] == {"reason": "internal_error"}
     (row,) = await rows()
     assert (row.status, row.error_code, row.tool) == ("error", "internal_error", "fake_write")
@@ -80,7 +80,7 @@ async def test_a_write_whose_results_cannot_be_ended_is_not_sent(
 async def test_one_of_a_batch_does_not_take_the_others_along(
     agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_tool, "send_request", broken)
+    monkeypatch.setattr(vendor_request, "send_request", broken)
     batch = [
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "fake_list"}},
         {"jsonrpc": "2.0", "id": 2, "method": "ping"},
