@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gateway.lib.sentences import sentence
 
 CsvColumns = Mapping[str, str]  # the meaning by the heading
-# The label comes first, then the id that it names. What was added later comes last.
+# The label comes first, then the id that it names. Later columns come last.
 REQUEST_CSV: CsvColumns = {
     "user": sentence("the caller’s name at the time of the call"),
     "user_id": sentence("the caller’s id"),

@@ -5,8 +5,7 @@ from typing import Any
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-from audit.migrations._log_indexes import add_to_partitions
-from audit.migrations._partitioning import TABLE
+from audit.migrations._log_indexes import add_to_partitions, add_to_table
 
 NAME = "request_log_of_kind"
 NOT_TOOL = ~models.Q(kind="tool")
@@ -19,9 +18,8 @@ def add_index(apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
         if connection.vendor == "postgresql":
             columns = f"(org_id, kind, id DESC NULLS LAST) INCLUDE (user_id, vendor) {CONDITION}"
             add_to_partitions(connection, cursor, {NAME: columns})
-            return
-        columns = f"(org_id, kind, id, user_id, vendor) {CONDITION}"
-        cursor.execute(f"CREATE INDEX IF NOT EXISTS {NAME} ON {TABLE} {columns}")
+        else:
+            add_to_table(cursor, {NAME: f"(org_id, kind, id, user_id, vendor) {CONDITION}"})
 
 
 class Migration(migrations.Migration):

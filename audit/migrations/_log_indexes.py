@@ -78,6 +78,12 @@ def add_to_partitions(connection: Any, cursor: Any, indexes: Mapping[str, str]) 
                 with_lock(connection, run, lambda attach=attach: run(attach))  # type: ignore[misc]
 
 
+def add_to_table(cursor: Any, indexes: Mapping[str, str]) -> None:
+    """On SQLite, which has one writer."""
+    for name, columns in indexes.items():
+        cursor.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {TABLE} {columns}")
+
+
 def partitions_of(connection: Any) -> list[str]:
     """Returns all of them: with the default one, and without one that is attached while this runs."""
     sql = "SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = %s::regclass ORDER BY 1"

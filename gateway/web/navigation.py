@@ -69,9 +69,7 @@ SECTIONS: tuple[Section, ...] = (
         "activity",
         (
             NavItem(gettext_lazy("My calls"), "audit_pages:own-calls", is_for_members_only=True),
-            NavItem(
-                gettext_lazy("Calls"), "audit_pages:request-log", Role.ADMIN, covers=("audit_pages:own-calls",)
-            ),
+            NavItem(gettext_lazy("Calls"), "audit_pages:request-log", Role.ADMIN, covers=("audit_pages:own-calls",)),
             NavItem(gettext_lazy("Usage"), "audit_pages:usage", Role.ADMIN),
             NavItem(gettext_lazy("Changes"), "audit_pages:admin-log", Role.ADMIN),
             NavItem(gettext_lazy("Log shipping"), "audit_pages:log-shipping", Role.ADMIN),

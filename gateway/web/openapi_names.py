@@ -98,6 +98,7 @@ OPERATIONS: dict[tuple[str, str], str] = {
     ("PUT", f"{_ORG}/tool-access/{{vendor}}/{{role}}"): "set_allowed_tools",
     ("DELETE", f"{_ORG}/tool-access/{{vendor}}/{{role}}"): "clear_allowed_tools",
     ("GET", f"{_ORG}/tool-access/{{vendor}}/discover"): "discover_tools",
+    ("GET", f"{_ORG}/tool-access/{{vendor}}/items"): "list_vendor_items",
     ("GET", f"{_ORG}/vendor-connections"): "list_vendor_connections",
     ("POST", f"{_ORG}/vendor-connections/{{vendor}}"): "begin_vendor_sign_in",
     ("DELETE", f"{_ORG}/vendor-connections/{{vendor}}"): "end_vendor_connection",

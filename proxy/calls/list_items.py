@@ -1,7 +1,7 @@
 """resources/list, resources/templates/list and prompts/list, of all vendors at once, without waiting for slow ones.
 
-And what the caller's vendors offer beside tools. The rules are those of a call: `decide.may_use_vendor` and
-`decide.may_use_items`.
+`offered` tells what the caller's vendors declare beside tools. The rules are those of a call:
+`decide.may_use_vendor` and `decide.may_use_items`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def known_lists(context: RequestContext, kind: ItemKind) -> list[tuple[Ven
 
 
 async def offered(context: RequestContext, vendor: Vendor | None) -> frozenset[str]:
-    """What `vendor`, or any vendor of the caller, declares beside tools; nothing for one that does not answer."""
+    """The capabilities beside tools of `vendor`, or of all vendors of the caller; none of one that does not answer."""
     deadline = asyncio.get_running_loop().time() + DECLARED_DEADLINE_S
     found = await asyncio.gather(*map(_guarded_declared, repeat(context), _usable(context, vendor), repeat(deadline)))
     return frozenset().union(*found)

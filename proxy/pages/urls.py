@@ -13,6 +13,7 @@ from proxy.pages.status import status, status_feed, status_json
 from proxy.pages.tool import ToolPage
 from proxy.pages.tool_access import ClientToolsPage, ToolAccessPage
 from proxy.pages.vendor import VendorAccessPage, VendorPage
+from proxy.pages.vendor_items import VendorItemsPage
 from proxy.pages.vendors import VendorsPage
 
 app_name = "proxy_pages"
@@ -23,6 +24,7 @@ urlpatterns = [
     path("orgs/<uuid:org_id>/vendors", VendorsPage.as_view(), name="vendors"),
     path("orgs/<uuid:org_id>/vendors/<slug:vendor>", VendorPage.as_view(), name="vendor"),
     path("orgs/<uuid:org_id>/vendors/<slug:vendor>/access", VendorAccessPage.as_view(), name="vendor-access"),
+    path("orgs/<uuid:org_id>/vendors/<slug:vendor>/resources", VendorItemsPage.as_view(), name="vendor-items"),
     path("orgs/<uuid:org_id>/vendors/<slug:vendor>/tools", ToolAccessPage.as_view(), name="tool-access"),
     # A tool's name may hold a slash.
     path("orgs/<uuid:org_id>/vendors/<slug:vendor>/tools/<path:tool>", ToolPage.as_view(), name="tool"),

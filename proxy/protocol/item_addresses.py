@@ -72,7 +72,7 @@ def _climbs(address: str) -> bool:
 
 
 def audited(uri: str) -> str:
-    """What the request log has of an address: neither query nor fragment nor user, which may hold secrets."""
+    """The address as the request log has it: without query, fragment and user, which may hold secrets."""
     bare = re.split(r"[?#]", uri, maxsplit=1)[0]
     return _user_info.sub(r"\1", bare)[:AUDITED_CHARACTERS]
 

@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Capability(StrEnum):
-    """What a vendor declares in its handshake, beside tools."""
+    """A member of a vendor's capabilities, beside tools."""
 
     RESOURCES = "resources"
     PROMPTS = "prompts"

@@ -193,7 +193,7 @@ def protocol_version(raw_result: bytes) -> str | None:
 
 
 def declared(raw_result: bytes, known: Set[str]) -> frozenset[str]:
-    """Which of the `known` capabilities the server declares in a result of `initialize`."""
+    """Those of the `known` capabilities that the server declares in a result of `initialize`."""
     try:
         found = _declared.decode(raw_result).capabilities
     except (msgspec.ValidationError, RecursionError):

@@ -1,4 +1,4 @@
-"""What vendors declare beside tools, and their resources, templates and prompts: kept, and refreshed in the background.
+"""Vendors' resources, templates and prompts, and their declarations: kept, and refreshed in the background.
 
 As the tool directory, for one process: these lists are asked for less often, and are in no other process's way.
 """
@@ -51,7 +51,7 @@ class ItemDirectory:
         await self._refreshing.settled()
 
     async def declared(self, destination: Destination, *, deadline: float) -> frozenset[str]:
-        """What the vendor declared in its last handshake, which is made if there was none. Raises: VendorProblem."""
+        """The capabilities of the vendor's last handshake, which is made if there was none. Raises: VendorProblem."""
         known = self._declared.get(destination.key)
         if known is not None:
             return known

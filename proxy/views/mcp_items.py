@@ -16,7 +16,7 @@ ONE_PAGE = "Unknown cursor: the list has one page"
 
 
 async def capabilities(context: RequestContext, vendor: Vendor | None) -> dict[str, Any]:
-    """What the caller can use here. Nobody tells the gateway's callers of changes, so it announces none."""
+    """The capabilities for this caller. No stream tells callers of changes, so the gateway announces none."""
     found = await offered(context, vendor)
     declared: dict[str, Any] = {"tools": {"listChanged": False}}
     declared |= {name: {"listChanged": False} for name in ("prompts", "resources") if name in found}

@@ -36,8 +36,8 @@ PAGED.add(("GET", "/api/profile/tokens"))
 _OF_LOGS = set("org_id start end limit offset cursor format".split())
 QUERY = {
     ("DELETE", "/api/profile/vendor-connections/{vendor}"): {"org_id"},
-    ("GET", "/api/audit"): _OF_LOGS | set("user_id team_id vendor tool source status request_id".split()),
-    ("GET", "/api/audit/mine"): _OF_LOGS | set("vendor tool source status request_id".split()),
+    ("GET", "/api/audit"): _OF_LOGS | set("user_id team_id vendor tool kind item source status request_id".split()),
+    ("GET", "/api/audit/mine"): _OF_LOGS | set("vendor tool kind item source status request_id".split()),
     ("GET", "/api/audit/admin"): _OF_LOGS | set("event_type actor_id target_id".split()),
 } | {("GET", f"/api/dashboard/{name}"): {"org_id", "range", "start", "end"} for name in ("usage", "savings", "vendors")}
 QUERY |= {

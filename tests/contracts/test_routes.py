@@ -156,6 +156,7 @@ TABLE: dict[tuple[str, str], Row] = {
     ("PUT", f"{TOOLS}/{{role}}"): Row("owner", 200, {"tools": ["a"]}),
     ("DELETE", f"{TOOLS}/{{role}}"): Row("owner", 204),
     ("GET", f"{TOOLS}/discover"): Row("admin", 502),
+    ("GET", f"{TOOLS}/items"): Row("admin", 502),
     ("GET", f"{ORG}/vendor-health"): Row("member", 200),
     ("GET", f"{ORG}/alerts"): Row("admin", 200),
     ("GET", f"{ORG}/alert-messages"): Row("admin", 200),

@@ -23,6 +23,7 @@ PAGES = {
     "proxy_pages:search": ((), FOR_MEMBERS),
     "proxy_pages:vendor": (("fake",), FOR_MEMBERS),
     "proxy_pages:vendor-access": (("fake",), FOR_ADMINS),
+    "proxy_pages:vendor-items": (("fake",), FOR_ADMINS),
     "audit_pages:vendor-activity": (("fake",), FOR_ADMINS),
     "credentials:catalog": ((), FOR_ADMINS),
     "credentials:connection": (("fake",), FOR_ADMINS),

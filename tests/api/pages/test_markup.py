@@ -70,6 +70,7 @@ def all_pages(site: Site) -> list[str]:
         f"{site.path('proxy_pages:explain')}?who=owner@example.com&tool=fake_list",
         site.path("proxy_pages:vendor", "fake"),
         site.path("proxy_pages:vendor-access", "fake"),
+        site.path("proxy_pages:vendor-items", "fake"),
         site.path("audit_pages:vendor-activity", "fake"),
         site.path("proxy_pages:tool-access", "fake"),
         f"{site.path('proxy_pages:tool-access', 'fake')}?view=preview",

@@ -14,7 +14,7 @@ from django.conf import LazySettings
 
 from gateway.settings import limits as numbers
 from proxy import runtime
-from proxy.calls import call_tool
+from proxy.calls import vendor_request
 from tests.api.proxy.conftest import Agent
 from tests.factories.catalog_text import parse_catalog
 from tests.factories.tenant import Tenant, load_vendor
@@ -111,13 +111,13 @@ async def test_a_call_has_the_seconds_of_its_vendor(
     """The deadline with which the call is sent, less the time since it was set."""
     await in_thread(lambda: load_vendor(vendor.url, timeout_s=timeout_s))
     left_s: list[float] = []
-    original = call_tool.send_request
+    original = vendor_request.send_request
 
     async def recording(*args: Any, **options: Any) -> Any:
         left_s.append(options["deadline"] - asyncio.get_running_loop().time())
         return await original(*args, **options)
 
-    monkeypatch.setattr(call_tool, "send_request", recording)
+    monkeypatch.setattr(vendor_request, "send_request", recording)
     assert "result" in (await agent.call(tenant.agent_key, "fake_write")).json()
     (left,) = left_s
     assert timeout_s - 15 < left <= timeout_s
