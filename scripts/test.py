@@ -166,7 +166,8 @@ def run_browser_tests(extra: list[str]) -> int:
         )
     # One test at a time for each worker: they differ in length more than ten times.
     workers = ["-n", BROWSERS, "--maxschedchunk", "1"]
-    outcome = run_pytest(["tests/browser", *(extra or workers)], {"CHROMIUM": chromium})
+    paths = [] if any((ROOT / each.partition("::")[0]).exists() for each in extra) else ["tests/browser"]
+    outcome = run_pytest([*paths, *(extra or workers)], {"CHROMIUM": chromium})
     print(f"\nBrowser tests in {chromium}: {outcome.line()}")
     return outcome.exit_code
 
