@@ -56,8 +56,9 @@ PLACES = (
     "faults/test_shipping_killed.py",
 )
 # Tests under api/proxy commit, because calls run on an event loop of their own: PLACES names those that belong here.
+# The attacks commit too, and `make attacks` runs them on these back ends.
 COMMITTING = "transactional_db"
-COMMITS_ANYWAY = TESTS / "api" / "proxy"
+COMMITS_ANYWAY = (TESTS / "api" / "proxy", TESTS / "attacks")
 ONCE = TESTS / "unit"
 # Fault tests take databases of their own, named by a parameter. The run on production's pair has no need of a file.
 FAULTS = TESTS / "faults"
@@ -90,7 +91,7 @@ def _folder(path: Path) -> _Folder:
         is_pure=path.is_relative_to(ONCE),
         has_faults=path.is_relative_to(FAULTS),
         is_embedded=any(path.is_relative_to(TESTS / place) for place in PLACES),
-        commits_anyway=path.is_relative_to(COMMITS_ANYWAY),
+        commits_anyway=any(path.is_relative_to(folder) for folder in COMMITS_ANYWAY),
     )
 
 

@@ -1,4 +1,7 @@
-"""Every word of every page is in a message: in a marked language nothing but data is left as it was written."""
+"""Every word of every page is in a message: in a marked language nothing but data is left as it was written.
+
+No word is missing either: a template that names a variable without a value would leave a hole.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.template import engines
 from django.test import Client as Browser
 from django.test import override_settings
 
@@ -18,6 +22,7 @@ from bench.page_walk import page_paths
 from gateway.catalog import registry
 from oauth_ext.models import Client
 from orgs.models import ManagementToken, Organization, Team, User
+from tests.api.pages.holes import HOLE, holes, show_holes
 from tests.api.pages.marked_language import LANGUAGE, Page, bare_texts, marked, offer_marked_language
 
 # Names, and what people type or copy.
@@ -41,8 +46,9 @@ def seeded(db: None) -> Seeded:
 
 
 @pytest.fixture(autouse=True)
-def _marked(settings: Any, tmp_path: Path) -> Iterator[None]:
+def _marked(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     offer_marked_language(settings, tmp_path)
+    show_holes(monkeypatch)
     with override_settings(RATELIMIT_ENABLE=False):
         yield
 
@@ -86,6 +92,9 @@ def left_over(browser: Browser, paths: dict[str, str]) -> Iterator[tuple[str, st
         if answer.status_code not in (301, 302) and answer["Content-Type"].startswith("text/html"):
             page = answer.content.decode()
             assert Page(page).language == LANGUAGE, route
+            for before in holes(page):
+                yield route, f"a variable is missing after {before}"
+            page = page.replace(HOLE, "")
             for text in bare_texts(page, lambda text: CODE.sub(" ", MOMENT.sub(" ", named.sub(" ", text))), NAMES):
                 yield route, text
 
@@ -126,3 +135,14 @@ def test_a_bare_word_is_found() -> None:
     assert marked("%(count)s calls of {who} <b>now</b> 5 %%") == (
         "%(count)s \uff43\uff41\uff4c\uff4c\uff53 \uff4f\uff46 {who} <b>\uff4e\uff4f\uff57</b> 5 %%"
     )
+
+
+def test_a_missing_variable_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    show_holes(monkeypatch)
+    template = engines["django"].from_string(
+        """{% load i18n %}<input value="{{ typed }}">{{ typed|default:"x" }}"""
+        """{% blocktranslate %}Ask {{ who }}.{% endblocktranslate %}"""
+    )
+    (before,) = holes(template.render({}))
+    assert before.endswith("Ask ")
+    assert holes(template.render({"who": "Mo"})) == []
