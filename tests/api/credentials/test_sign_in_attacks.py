@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,7 +12,7 @@ import pytest
 from django.http import HttpRequest
 
 from credentials.connection_refresh import Claim, ask, claim, settle
-from credentials.models import VendorConnection, VendorRevocation, VendorSignIn
+from credentials.models import VendorConnection, VendorRevocation, VendorSignIn, VendorSignInRules
 from credentials.services import vendor_sign_ins
 from credentials.services.vendor_connections import end_own_connection
 from credentials.services.vendor_revocations import send_revocations
@@ -48,6 +49,24 @@ class TestDoubledParameters:
         assert answer.status_code == 502
         assert not VendorConnection.objects.exists()
         assert come_back(browser, address).status_code == 410
+
+
+def test_a_vendor_may_not_send_people_to_the_sign_in_of_another(
+    api: Api, path: str, oauth_vendor: OAuthVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, found = "https://login.other.example", vendor_sign_in.discover
+
+    def altered(*arguments: Any, **more: Any) -> Any:
+        honest = found(*arguments, **more)
+        return replace(honest, server=replace(honest.server, authorization_endpoint=f"{other}/authorize"))
+
+    monkeypatch.setattr(vendor_sign_in, "discover", altered)
+    VendorSignInRules.objects.create(organization=api.cast.other_org, vendor="other", issuer=other)
+    begin(api.cast.client("admin"), path)  # nothing of another organization is asked
+    VendorSignInRules.objects.create(organization=api.cast.org, vendor="other", issuer=other)
+    refused = api.refused("admin", "POST", "/orgs/{org}/vendor-connections/signin")
+    assert refused == (502, "vendor_sign_in_failed")
+    assert VendorSignIn.objects.count() == 1
 
 
 class TestSignedOut:
