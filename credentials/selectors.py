@@ -79,7 +79,9 @@ def organization_vendors_among(rows: Iterable[CredentialSummary]) -> list[str]:
 def connected_vendors(organization: Organization) -> list[str]:
     """Slugs of the vendors with a usable credential at any scope, sorted. Spec: §4.1 · D141"""
     # A vendor that needs no credentials has a row without fields once an admin switched it on.
-    return sorted({*_vendors(organization, _USABLE), *_vendors_of_people(organization=organization)})
+    return sorted(
+        _and_of_people(Credential.objects.filter(_USABLE, organization=organization), organization=organization)
+    )
 
 
 def organization_vendors(organization: Organization) -> list[str]:
@@ -95,8 +97,7 @@ def vendors_serving(organization: Organization, team_ids: Sequence[UUID]) -> lis
 
 def vendors_in_use() -> set[str]:
     """Slugs of the vendors that any organization connected; the health monitor probes these."""
-    stored = Credential.objects.filter(_USABLE).values_list("vendor", flat=True).distinct()
-    return {*stored, *_vendors_of_people()}
+    return set(_and_of_people(Credential.objects.filter(_USABLE)))
 
 
 def organizations_by_vendor(vendors: Collection[str]) -> dict[str, list[UUID]]:
@@ -114,8 +115,7 @@ def connected_pairs(org_ids: Collection[UUID], vendors: Collection[str]) -> set[
 def vendors_of_person(user: User) -> set[str]:
     """Slugs of the vendors that any of the person's organizations connected."""
     rows = Credential.objects.filter(_USABLE, organization__memberships__user=user)
-    stored = rows.values_list("vendor", flat=True).distinct()
-    return {*stored, *_vendors_of_people(membership__user=user)}
+    return set(_and_of_people(rows, membership__user=user))
 
 
 def connects(vendor: str) -> Q:
@@ -138,13 +138,13 @@ def vendors_at(
 
 def people_vendors(organization: Organization) -> list[str]:
     """Slugs of the vendors with any credential for people, sorted. Spec: D58"""
-    return sorted({*_vendors(organization, _FOR_PEOPLE), *_vendors_of_people(organization=organization)})
+    return sorted(people_vendor_slugs(organization))
 
 
 def people_vendor_slugs(organization: Organization) -> QuerySet[Credential, str]:
     """`people_vendors` as part of another query, in no order."""
     rows = Credential.objects.filter(_FOR_PEOPLE, organization=organization)
-    return rows.values_list("vendor", flat=True)
+    return _and_of_people(rows, organization=organization)
 
 
 def vendors_by_team(organization: Organization) -> dict[UUID, list[str]]:
@@ -296,10 +296,10 @@ def _vendors(organization: Organization, *conditions: Q, **where: object) -> lis
     return list(rows.order_by("vendor").values_list("vendor", flat=True).distinct())
 
 
-def _vendors_of_people(**where: object) -> set[str]:
-    """Slugs of the vendors that people have connected for themselves."""
-    rows = VendorConnection.objects.filter(membership__isnull=False, **where)
-    return set(rows.values_list("vendor", flat=True).distinct())
+def _and_of_people(rows: QuerySet[Credential], **where: object) -> QuerySet[Credential, str]:
+    """The vendors of the rows, and those that people have connected for themselves, each once and in one query."""
+    own = VendorConnection.objects.filter(membership__isnull=False, **where)
+    return rows.values_list("vendor", flat=True).union(own.values_list("vendor", flat=True))
 
 
 def _vendors_by(organization: Organization, holder: str) -> dict[UUID, list[str]]:

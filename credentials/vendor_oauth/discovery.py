@@ -6,7 +6,7 @@ Spec: RFC 8414, 9728 · MCP authorization
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
@@ -89,6 +89,19 @@ def _check_form(endpoint: str) -> None:
         raise VendorOAuthFault(sentence("The vendor’s metadata leads to an address that isn’t allowed."))
 
 
+def check_not_of_others(server: AuthorizationServer, others: Iterable[str]) -> None:
+    """Refuses a server that sends people to the sign-in of another one, whose code it would then get.
+
+    `others`: addresses of other vendors and of their servers. Servers that name themselves in their answers need no
+    such check. Raises: VendorOAuthFault. Spec: RFC 9700 4.4
+    """
+    sign_in = _origin(server.authorization_endpoint)
+    if server.names_issuer or sign_in == _origin(server.issuer):
+        return
+    if sign_in in map(_origin, others):
+        raise VendorOAuthFault(sentence("The vendor’s metadata leads to the sign-in of another vendor."))
+
+
 def _protected_resource(mcp_url: str, told: str, ask: Ask) -> ProtectedResource | None:
     if told:
         return answers.protected_resource(ask("GET", told, headers=_JSON), mcp_url)
@@ -124,4 +137,4 @@ def _first_found(addresses: list[str], ask: Ask) -> Response | None:
 
 def _origin(url: str) -> str:
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+    return f"{parts.scheme}://{parts.netloc}".lower()

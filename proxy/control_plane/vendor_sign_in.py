@@ -21,8 +21,9 @@ from credentials.services.vendor_revocations import give_back
 from credentials.services.vendor_sign_ins import Begun, Flow, flow_of
 from credentials.vendor_asking import ASK, check_endpoint, redirect_uri
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
-from credentials.vendor_oauth.discovery import OFFLINE, discover
+from credentials.vendor_oauth.discovery import OFFLINE, check_not_of_others, discover
 from credentials.vendor_oauth.requests import OAuthClient, account_of, authorization_url, exchange_code
+from gateway.catalog import registry
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.registry import known_vendor
 from gateway.catalog.vendor import OAuthSettings, Vendor
@@ -84,6 +85,9 @@ def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session
     try:
         with vendor_requests.slot(membership.organization_id):
             found = discover(vendor.url, ask=ASK, check=check_endpoint, issuer=oauth.issuer, scopes=oauth.scopes)
+            check_not_of_others(
+                found.server, _addresses_of_others(membership.organization, vendor, found.server.issuer)
+            )
             if rules.issuer and not oauth.issuer and found.server.issuer != rules.issuer:
                 raise VendorServerChanged(rules.issuer, found.server.issuer)
             client = client_for(membership.organization, vendor, found.server)
@@ -108,6 +112,15 @@ def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session
         code_challenge=challenge,
         scopes=scopes,
     )
+
+
+def _addresses_of_others(organization: Organization, vendor: Vendor, issuer: str) -> list[str]:
+    """Of the other vendors in the catalog: their servers, as the catalog and the organization know them."""
+    others = [each for each in registry.load().all() if each.oauth is not None and each.slug != vendor.slug]
+    known = [row.issuer for row in sign_in_rules_of([organization.pk]).values() if row.vendor != vendor.slug]
+    found = [*known, *(each.url for each in others), *(each.oauth.issuer for each in others if each.oauth)]
+    # Vendors may share a server.
+    return [each for each in found if each and each != issuer]
 
 
 def asked_scopes(named: Sequence[str], allowed: Sequence[str], more: Sequence[str] = ()) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,12 +13,12 @@ import pytest
 from django.http import HttpRequest
 
 from credentials.connection_refresh import Claim, ask, claim, settle
-from credentials.models import VendorConnection, VendorRevocation, VendorSignIn
+from credentials.models import VendorConnection, VendorRevocation, VendorSignIn, VendorSignInRules
 from credentials.services import vendor_sign_ins
 from credentials.services.vendor_connections import end_own_connection
 from credentials.services.vendor_revocations import send_revocations
-from credentials.vendor_asking import ASK
-from credentials.vendor_oauth.answers import Refused, Tokens
+from credentials.vendor_asking import ASK, ask_vendor_server
+from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault, protected_resource
 from credentials.vendor_oauth.requests import refresh
 from gateway.lib import clock
 from gateway.web import sign_in_refresh
@@ -25,6 +27,7 @@ from proxy.control_plane import vendor_sign_in
 from tests.factories.api import Api
 from tests.factories.races import refusals_at_once
 from tests.factories.vendor_oauth import begin, come_back, connect_person, load_oauth_vendor
+from tests.fakes.raw_vendor import OK, raw_vendor, says
 from tests.vendors.servers import OAuthVendor
 
 pytest_plugins = ("tests.vendors.fixtures",)
@@ -48,6 +51,39 @@ class TestDoubledParameters:
         assert answer.status_code == 502
         assert not VendorConnection.objects.exists()
         assert come_back(browser, address).status_code == 410
+
+
+def test_a_vendor_may_not_send_people_to_the_sign_in_of_another(
+    api: Api, path: str, oauth_vendor: OAuthVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, found = "https://login.other.example", vendor_sign_in.discover
+
+    def altered(*arguments: Any, **more: Any) -> Any:
+        honest = found(*arguments, **more)
+        return replace(honest, server=replace(honest.server, authorization_endpoint=f"{other}/authorize"))
+
+    monkeypatch.setattr(vendor_sign_in, "discover", altered)
+    VendorSignInRules.objects.create(organization=api.cast.other_org, vendor="other", issuer=other)
+    begin(api.cast.client("admin"), path)  # nothing of another organization is asked
+    VendorSignInRules.objects.create(organization=api.cast.org, vendor="other", issuer=other)
+    refused = api.refused("admin", "POST", "/orgs/{org}/vendor-connections/signin")
+    assert refused == (502, "vendor_sign_in_failed")
+    assert VendorSignIn.objects.count() == 1
+
+
+async def test_a_megabyte_of_metadata_and_a_redirect_lead_nowhere() -> None:
+    size = 1024 * 1024
+    large = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size
+    async with raw_vendor(says(large)) as big, raw_vendor(says(OK)) as target:
+        with pytest.raises(VendorOAuthFault, match="too large"):
+            await asyncio.to_thread(ask_vendor_server, "GET", big.url)
+        moved = b"HTTP/1.1 307 Moved\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % target.url.encode()
+        async with raw_vendor(says(moved)) as away:
+            answer = await asyncio.to_thread(ask_vendor_server, "POST", away.url, form={"code": "secret"})
+        assert answer.status == 307
+        assert not target.connections
+        with pytest.raises(VendorOAuthFault):
+            protected_resource(answer, target.url)
 
 
 class TestSignedOut:

@@ -9,8 +9,11 @@ import pytest
 
 from audit.models import AdminAuditEntry
 from credentials.models import VendorConnection, VendorRevocation, VendorSignInRules
+from credentials.selectors import people_vendor_slugs, people_vendors
 from credentials.services.vendor_revocations import send_revocations
 from gateway.lib import clock
+from orgs.models import AccessRequest
+from orgs.selectors import count_of_waiting_requests
 from tests.factories.api import Api
 from tests.factories.vendor_oauth import begin, come_back, connect_organization, connect_person, load_oauth_vendor
 from tests.vendors.servers import OAuthVendor
@@ -134,6 +137,17 @@ class TestScopes:
 
     def _asked(self, address: str) -> list[str]:
         return parse_qs(urlsplit(address).query)["scope"][0].split()
+
+
+def test_requests_for_a_vendor_that_only_people_connect_are_counted(api: Api, oauth_vendor: OAuthVendor) -> None:
+    load_oauth_vendor(oauth_vendor.mcp_url, 'connections = ["person"]')
+    member = api.cast.user("member").memberships.get(organization=api.cast.org)
+    AccessRequest.objects.create(organization=api.cast.org, membership=member, vendor="signin")
+    assert count_of_waiting_requests(api.cast.org, people_vendor_slugs(api.cast.org)) == 0
+    connect_person(api.cast.client("admin"), api.cast.org.id, oauth_vendor)
+    assert people_vendors(api.cast.org) == ["signin"]
+    assert count_of_waiting_requests(api.cast.org, people_vendor_slugs(api.cast.org)) == 1
+    assert count_of_waiting_requests(api.cast.other_org, people_vendor_slugs(api.cast.other_org)) == 0
 
 
 class TestServer:

@@ -16,7 +16,7 @@ from django.conf import LazySettings
 from credentials.vendor_asking import ask_vendor_server, catalog_client, check_endpoint
 from credentials.vendor_oauth import answers
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
-from credentials.vendor_oauth.discovery import discover
+from credentials.vendor_oauth.discovery import check_not_of_others, discover
 from credentials.vendor_oauth.requests import account_of, register
 from gateway.catalog.vendor import OAuthSettings, Vendor
 from gateway.catalog.vendor_rules import catalog_faults
@@ -176,6 +176,30 @@ def test_endpoints_that_read_in_two_ways_are_refused(address: str) -> None:
         found(Web({AT_PATH: PRM, OAUTH: {**SERVER, "authorization_endpoint": address}}))
     asked = found(Web({AT_PATH: PRM, OAUTH: {**SERVER, "authorization_endpoint": "https://auth.example/a?tenant=1"}}))
     assert asked.server.authorization_endpoint == "https://auth.example/a?tenant=1"
+
+
+class TestMixUp:
+    """A server that sends people to another vendor's sign-in would get a code that is not meant for it."""
+
+    OTHERS = ("https://other.example/mcp", "https://login.other.example/tenant")
+
+    @pytest.mark.parametrize("sign_in", ["https://other.example/authorize", "https://LOGIN.other.example/a?x=1"])
+    def test_is_refused(self, sign_in: str) -> None:
+        server = {**SERVER, "authorization_endpoint": sign_in}
+        with pytest.raises(VendorOAuthFault, match="another vendor"):
+            check_not_of_others(found(Web({AT_PATH: PRM, OAUTH: server})).server, self.OTHERS)
+
+    def test_what_is_none(self) -> None:
+        elsewhere = {**SERVER, "authorization_endpoint": "https://signin.example/authorize"}
+        named = {
+            **SERVER,
+            "authorization_endpoint": "https://other.example/authorize",
+            "authorization_response_iss_parameter_supported": True,
+        }
+        for server in (SERVER, elsewhere, named):
+            check_not_of_others(found(Web({AT_PATH: PRM, OAUTH: server})).server, self.OTHERS)
+        # Tenants of one server share its origin.
+        check_not_of_others(found(Web({AT_PATH: PRM, OAUTH: SERVER})).server, ["https://auth.example/another-tenant"])
 
 
 class TestClientOfTheCatalog:
