@@ -45,7 +45,7 @@ class Opener:
 
     async def open(self, verdicts: EraVerdicts | None, *, deadline: float) -> VendorSession:
         """Without `verdicts` the vendor is not asked, and spoken to in the earlier revisions. Raises: VendorProblem."""
-        if verdicts is None:
+        if verdicts is None or not self.destination.newest_protocol:
             return await self._initialized(deadline, None)
         known = await verdicts.known(self.destination.key)
         if known is None:
