@@ -123,7 +123,7 @@ async def _with_credentials(conversation: Conversation, vendor: Vendor) -> list[
 
 
 def _what_it_says(conversation: Conversation, asked: Reply) -> str:
-    """Which revision the vendor speaks, by its answer to `server/discover`."""
+    """The revision that the vendor speaks, by its answer to `server/discover`."""
     if conversation.is_modern:
         return f"it speaks MCP {vendor_requests.VERSION}, without sessions"
     if not isinstance(asked.message, replies.VendorResult):

@@ -79,7 +79,7 @@ class Opener:
         return session
 
     async def _ask(self, verdicts: EraVerdicts, deadline: float) -> tuple[Era, ModernSession | None]:
-        """What the vendor says, and a session if it speaks the modern revision. Raises: VendorProblem."""
+        """The vendor's word, and a session if it speaks the modern revision. Raises: VendorProblem."""
         session = self._new(ModernSession, None)
         within = min(deadline, asyncio.get_running_loop().time() + ASK_WITHIN_S)
         try:

@@ -184,10 +184,12 @@ def direct_modern_result(vendor: Vendor, tool: str, arguments: dict[str, Any]) -
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     said = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool}
     with httpx.Client(headers={"Accept": servers.MCP_ACCEPT, **said}, **PLAIN_HTTP, timeout=30.0) as http:
-        members = msgspec.json.decode(
-            result_bytes(http.post(vendor.server.mcp_url, json=body)), type=dict[str, msgspec.Raw]
-        )
-    return msgspec.json.encode({name: raw for name, raw in members.items() if name not in ("_meta", "resultType")})
+        raw = result_bytes(http.post(vendor.server.mcp_url, json=body))
+    found: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    del found["resultType"]
+    meta = msgspec.json.decode(found.pop("_meta"), type=dict[str, msgspec.Raw])
+    del meta[f"{RESERVED}serverInfo"]
+    return msgspec.json.encode({**found, "_meta": meta} if meta else found)
 
 
 def direct_result(vendor: Vendor, tool: str, arguments: dict[str, Any]) -> bytes:
@@ -204,12 +206,20 @@ def direct_result(vendor: Vendor, tool: str, arguments: dict[str, Any]) -> bytes
         return result_bytes(http.post(vendor.server.mcp_url, json=body))
 
 
+def members(raw: bytes) -> dict[str, bytes]:
+    return {name: bytes(value) for name, value in msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).items()}
+
+
 def test_a_result_is_the_vendors_own_byte_for_byte(gateway: Gateway, vendor: Vendor) -> None:
     tool, arguments = vendor.kind.same_each_time or (vendor.kind.tool, vendor.kind.arguments)
     with gateway.web.client() as http:
         caller = Caller(gateway, vendor, http)
         answer = agent.call(http, caller.service_client.agent_key, f"{vendor.slug}_{tool}", **arguments)
-        assert result_bytes(answer) == direct_result(vendor, tool, arguments)
+        own = direct_result(vendor, tool, arguments)
+        if vendor.kind.is_modern:  # members were taken off: the others may stand in another order
+            assert members(result_bytes(answer)) == members(own)
+        else:
+            assert result_bytes(answer) == own
 
 
 def test_no_bearer_of_a_caller_reaches_a_vendor(gateway: Gateway, vendor: Vendor) -> None:
