@@ -93,6 +93,8 @@ class Vendor(msgspec.Struct, frozen=True):
     sample: Mapping[str, str] | None = None
     # None: its credentials are typed in.
     oauth: OAuthSettings | None = None
+    # False: it is spoken to in the versions before MCP 2026-07-28, and is not asked. docs/decisions/0106
+    newest_protocol: bool = True
 
     def __post_init__(self) -> None:
         force_setattr(self, "tool_prefix", self.tool_prefix or self.slug.replace("-", "_"))

@@ -110,13 +110,14 @@ def open_destination(
         # The catalog has moved the vendor: its former token is for another server.
         raise UnusableCredential(UnusableReason.OTHER_ADDRESS)
     url, headers = _open(credential, vendor, wrapped, org_id)
-    key = PoolKey.of(org_id, vendor.slug, credential.id, url, headers)
+    key = PoolKey.of(org_id, vendor.slug, credential.id, url, headers, newest_protocol=vendor.newest_protocol)
     arguments = (credential, vendor, wrapped, org_id)
     return Destination(
         key,
         partial(_reopen, *arguments),  # opened again for each session: the destination holds no plain credential
         fixed_address=not vendor.customer_supplied_url,
         timeout_s=vendor.timeout_seconds,
+        newest_protocol=vendor.newest_protocol,
         secrets=partial(_secrets, *arguments),
     )
 

@@ -44,7 +44,7 @@ _decoder = msgspec.msgpack.Decoder(_State)
 
 
 def sealed(principal: Principal, found: FoundTool, arguments: Mapping[str, Any], vendor_state: str | None) -> str:
-    """What the caller gets in place of the vendor's state."""
+    """For the caller, in place of the vendor's state."""
     expires_at_s = clock.now().timestamp() + LIFETIME_S
     state = _State(expires_at_s, _binding(principal, found), digest(arguments), vendor_state)
     raw = seal(_key(principal.org_id), msgspec.msgpack.encode(state), _PURPOSE + principal.org_id.bytes)
@@ -67,7 +67,7 @@ def opened(principal: Principal, found: FoundTool, arguments: Mapping[str, Any],
 
 
 def _binding(principal: Principal, found: FoundTool) -> tuple[str, ...]:
-    """A replaced credential has another revision: what was asked under the former one is not answered under it."""
+    """A replaced credential has another revision: questions asked under the former one end with it."""
     credential = found.credential
     who = (principal.kind.value, principal.subject, principal.client_id)
     what = (found.vendor.slug, found.tool.vendor_name, credential.id.hex, str(credential.revision))

@@ -96,6 +96,9 @@ def _without_credentials(reply: Reply) -> Finding:
 async def _with_credentials(conversation: Conversation, vendor: Vendor) -> list[Finding]:
     asked = await conversation.discover()
     revision = Finding("server/discover", f"{_what_it_says(conversation, asked)}, {asked.latency_ms} ms")
+    if not vendor.newest_protocol:
+        conversation.is_modern = False
+        revision = Finding("server/discover", f"{revision.found}; the catalog says newest_protocol = false")
     if conversation.is_modern:
         return [revision, Finding("reply kind", asked.kind), *await _tools(conversation, vendor)]
     reply = await conversation.initialize()
@@ -120,7 +123,7 @@ async def _with_credentials(conversation: Conversation, vendor: Vendor) -> list[
 
 
 def _what_it_says(conversation: Conversation, asked: Reply) -> str:
-    """Which revision the vendor speaks, by its answer to `server/discover`."""
+    """The revision that the vendor speaks, by its answer to `server/discover`."""
     if conversation.is_modern:
         return f"it speaks MCP {vendor_requests.VERSION}, without sessions"
     if not isinstance(asked.message, replies.VendorResult):

@@ -40,7 +40,7 @@ def told(answer: VendorResult | RpcError, refused: Sequence[str]) -> VendorResul
         blocks: list[Any] = _lists.decode(members.get("content", b"[]"))
         meta: dict[str, Any] = _objects.decode(members.get("_meta", b"{}"))
     except (msgspec.DecodeError, RecursionError):
-        return answer  # whoever reads the result finds the fault
+        return answer  # the reader of the result finds the fault
     members["content"] = [*blocks, {"type": "text", "text": text}]
     members["_meta"] = {**meta, MEMBER: refused}
     return VendorResult(answer.id, _encode(members), answer.is_error)

@@ -20,11 +20,19 @@ class PoolKey:
 
     @classmethod
     def of(
-        cls, org_id: uuid.UUID, vendor: str, credential_id: uuid.UUID, url: str, headers: Mapping[str, str]
+        cls,
+        org_id: uuid.UUID,
+        vendor: str,
+        credential_id: uuid.UUID,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        newest_protocol: bool = True,
     ) -> PoolKey:
-        """A replaced credential has another digest."""
+        """A replaced credential has another digest, and so has another choice of protocol."""
         owner_parts = (org_id.hex, vendor, credential_id.hex, url)
         parts = "\0".join([*owner_parts, *(f"{name}\0{headers[name]}" for name in sorted(headers))])
+        parts += "" if newest_protocol else "\0\0earlier"
         place = hashlib.sha256("\0".join(owner_parts).encode()).digest()
         return cls(org_id, vendor, credential_id, hashlib.sha256(parts.encode()).digest(), place)
 
@@ -46,6 +54,7 @@ class Destination:
     open: Callable[[], tuple[str, Mapping[str, str]]]
     fixed_address: bool = False  # from the catalog; no organization can change it
     timeout_s: float = 15.0  # for one answer
+    newest_protocol: bool = True  # False: the vendor is not asked for it
     secrets: Callable[[], Iterable[str]] = tuple  # to be masked in answers
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which revision of MCP each vendor speaks, as it said itself, with the date: for the process and for all processes.
+"""The revision of MCP that each vendor speaks, as it said itself, with the date: for all processes.
 
 A verdict belongs to a vendor, an address and a credential. That a vendor speaks the modern revision is believed until
 it says otherwise. That it does not is asked again after a day: nothing else would show that it does by now.
@@ -75,7 +75,7 @@ class EraVerdicts:
         self._given_up: OrderedDict[bytes, float] = OrderedDict()  # dates of verdicts, by place
 
     async def known(self, key: PoolKey) -> Verdict | None:
-        """What the vendor said last; None if it must be asked."""
+        """The vendor's last word; None if it must be asked."""
         place = self._place(key)
         found = self._verdicts.get(place)
         if found is None:

@@ -31,7 +31,7 @@ MAX_DISCOVERY_BYTES = 256 * 1024  # instructions may be long; a longer answer is
 
 @dataclass(slots=True, repr=False)
 class ModernSession(VendorSession):
-    """What all requests under one set of credentials share. It is usable at once, and there is nothing to end."""
+    """Common to all requests under one set of credentials. It is usable at once, and there is nothing to end."""
 
     protocol_version: str = vendor_requests.VERSION
 
@@ -40,7 +40,7 @@ class ModernSession(VendorSession):
         return True
 
     async def discover(self, *, deadline: float) -> tuple[Era, bytes]:
-        """What the vendor's answer to `server/discover` says, and the result, b"" without one.
+        """The meaning of the vendor's answer to `server/discover`, and the result, b"" without one.
 
         Raises: VendorProblem, if there is no answer or if it is about the credentials.
         """

@@ -46,7 +46,7 @@ class Opener:
 
     async def open(self, verdicts: EraVerdicts | None, *, deadline: float) -> VendorSession:
         """Without `verdicts` the vendor is not asked, and spoken to in the earlier revisions. Raises: VendorProblem."""
-        if verdicts is None:
+        if verdicts is None or not self.destination.newest_protocol:
             return await self._initialized(deadline, None)
         known = await verdicts.known(self.destination.key)
         if known is None:
@@ -80,7 +80,7 @@ class Opener:
         return session
 
     async def _ask(self, verdicts: EraVerdicts, deadline: float) -> tuple[Era, ModernSession | None]:
-        """What the vendor says, and a session if it speaks the modern revision. Raises: VendorProblem."""
+        """The vendor's word, and a session if it speaks the modern revision. Raises: VendorProblem."""
         session = self._new(ModernSession, None)
         within = min(deadline, asyncio.get_running_loop().time() + ASK_WITHIN_S)
         try:

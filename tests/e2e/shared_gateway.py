@@ -53,6 +53,6 @@ def acme_catalog(vendor: DemoVendor) -> str:
     return render_catalog(port)
 
 
-def keyless_catalog(slug: str, url: str) -> str:
+def keyless_catalog(slug: str, url: str, more: str = "") -> str:
     """The catalog entry of a vendor that wants no credentials."""
-    return KEYLESS_VENDOR.format(slug=slug, name=slug.title(), url=url)
+    return KEYLESS_VENDOR.format(slug=slug, name=slug.title(), url=url) + more

@@ -81,7 +81,7 @@ class FakeVendor:
         method = body.get("method", "answer")
         self.seen[method] += 1
         self.order.append(method)
-        if method != "server/discover":  # which an earlier vendor refuses at once
+        if method != "server/discover":  # an earlier vendor refuses it at once
             await asyncio.sleep(self.hang_s)
         if method == "answer":
             self.refusals.append(body)

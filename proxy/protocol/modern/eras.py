@@ -1,4 +1,4 @@
-"""Pure: which revision a vendor speaks, from its answer to `server/discover` and from its refusals of calls.
+"""Pure: the revision that a vendor speaks, from its answer to `server/discover` and from its refusals of calls.
 
 Spec: MCP 2026-07-28, basic/versioning, Version Negotiation · docs/decisions/0106
 """
@@ -26,7 +26,7 @@ _TRANSPORT_CODES: Final = frozenset({-32000, jsonrpc.INVALID_REQUEST})
 
 
 class Era(Enum):
-    """What an answer to `server/discover` says about the vendor."""
+    """The meaning of an answer to `server/discover`."""
 
     MODERN = "modern"
     EARLIER = "earlier"
@@ -51,7 +51,7 @@ _version_errors = msgspec.json.Decoder(_VersionError)
 
 
 def of_status(status: int) -> Era | None:
-    """What the HTTP status alone says; None if it depends on the body."""
+    """The meaning of the HTTP status alone; None if it depends on the body."""
     if status in (200, 400, 404):
         return None
     is_of_the_revision = 400 <= status < 500 and status not in (401, 403, 407, 408, 425, 429)

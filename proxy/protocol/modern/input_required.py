@@ -19,7 +19,7 @@ INPUT_REQUIRED: Final = "input_required"
 MAX_STATE_BYTES: Final = 64 * 1024  # of a vendor's state; a longer one is no usable answer
 MAX_SEALED_CHARACTERS: Final = 128 * 1024
 MAX_QUESTIONS: Final = 100
-# What the specification asks for with every fault of a state: who tries learns nothing.
+# The same for every fault of a state, so that an attempt teaches nothing.
 REFUSED: Final = "Invalid or expired requestState"
 # Methods that a vendor may ask with, and the capability that a caller must have declared.
 CAPABILITY_OF: Final = {
@@ -41,7 +41,7 @@ class InputRequired(replies.VendorResult, frozen=True):
 
 
 class Answers(msgspec.Struct, frozen=True):
-    """What a retry brings: the state of the answer before, and what the caller was asked for."""
+    """The parts of a retry: the state of the answer before, and the answers to its questions."""
 
     state: str | None
     responses: dict[str, Any] | None
@@ -149,7 +149,7 @@ def capabilities_needed(error: replies.RpcError) -> list[str] | None:
 
 
 def read_answers(params: Mapping[str, Any]) -> Answers | jsonrpc.Invalid | None:
-    """What a retry brings; None for a first call. Answers without a state are none: every question has one."""
+    """The parts of a retry; None for a first call. Answers without a state are none: every question has one."""
     if "requestState" not in params:
         return None
     state, responses = params["requestState"], params.get("inputResponses")

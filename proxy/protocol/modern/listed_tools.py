@@ -27,6 +27,6 @@ def usable(raw_result: bytes) -> bytes:
         members = _objects.decode(raw_result)
         tools = _lists.decode(members.get("tools", b"[]"))
     except (msgspec.DecodeError, RecursionError):
-        return raw_result  # whoever reads the list finds the fault
+        return raw_result  # the reader of the list finds the fault
     members["tools"] = Raw(_encode([each for each in tools if param_headers.is_valid(bytes(each))]))
     return _encode(members)

@@ -6,14 +6,21 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from credentials.credential_scope import CredentialScope
+from credentials.models import Credential
+from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from oauth_ext.models import ServiceClientVendor
 from orgs.models import Membership, ServerAccess, Team, TeamMembership
+from proxy.control_plane.health.states import HealthStatus
+from proxy.vendors.destination import PoolKey
+from proxy.vendors.era_verdicts import EraVerdicts
 from tests.api.audit.rows import add_row
 from tests.api.audit.usage.rows import log_row, store
 from tests.api.pages.conftest import Site, notices, text
+from tests.factories.health import put_health
 from tests.factories.tenant import connect
 
 VENDOR, ACCESS, ACTIVITY = "proxy_pages:vendor", "proxy_pages:vendor-access", "audit_pages:vendor-activity"
@@ -51,6 +58,20 @@ def test_a_vendor_that_is_not_connected_has_one_next_step(site: Site) -> None:
     page = text(site.cast.client("member").get(site.path(VENDOR, "fake")))
     assert link not in page
     assert "Ask an admin: Owner, Admin" in page
+
+
+def test_the_version_that_calls_use_has_its_date(connected: Site, shared: SQLiteStore) -> None:
+    """Of the organization's own credentials alone."""
+    own, foreign = (Credential.objects.get(organization=org) for org in (connected.cast.org, connected.cast.other_org))
+    put_health(shared, "fake", HealthStatus.HEALTHY)
+    keep = async_to_sync(EraVerdicts(shared, b"s", max_verdicts=9, now_s=lambda: 1_790_000_000.0).keep)
+    keep(PoolKey.of(foreign.organization_id, "fake", foreign.id, "https://fake.example.com", {}), "2026-07-28")
+    page = text(connected.cast.client("member").get(connected.path(VENDOR, "fake")))
+    assert "MCP 20" not in page
+    keep(PoolKey.of(own.organization_id, "fake", own.id, "https://fake.example.com", {}), "2025-11-25")
+    page = text(connected.cast.client("member").get(connected.path(VENDOR, "fake")))
+    assert "MCP 2025-11-25" in page
+    assert 'datetime="2026-09-21T14:13:20' in page
 
 
 @pytest.mark.parametrize("name", [VENDOR, ACCESS, ACTIVITY])

@@ -1,4 +1,4 @@
-"""What asks vendors beside calls: the check of credentials, the health probe and the doctor, at each revision."""
+"""Requests to vendors beside calls: the check of credentials, the health probe and the doctor, at each revision."""
 
 from __future__ import annotations
 

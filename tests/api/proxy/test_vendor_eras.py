@@ -11,7 +11,7 @@ import re
 import uuid
 from asyncio import StreamWriter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -341,6 +341,20 @@ async def test_who_refuses_every_version_is_tried_twice_at_most(way: Way) -> Non
     way.vendor.answers["tools/call"] = refuses
     assert await way.fails() is VendorFault.BAD_RESPONSE
     assert (way.vendor.seen["tools/call"], way.vendor.seen["server/discover"], way.vendor.ran) == (3, 2, 1)
+
+
+async def test_a_vendor_that_shall_not_be_asked_is_not(way: Way) -> None:
+    """By the catalog; a session of before does not stay in use."""
+    way.vendor.answers["initialize"] = says(404, b"")
+    await way.runs()
+    asked = way.destination()
+    key = PoolKey.of(ORGS[0], "acme", ORGS[0], way.vendor.url, {}, newest_protocol=False)
+    assert key != asked.key
+    plain = replace(asked, key=key, newest_protocol=False)
+    way.vendor.answers.clear()
+    way.vendor.era = "earlier"
+    await send_request(way.pool, plain, "tools/list", {}, deadline=asyncio.get_running_loop().time() + 10)
+    assert (way.vendor.seen["server/discover"], way.vendor.seen["initialize"]) == (1, 1)
 
 
 async def test_after_a_day_a_session_without_id_ends_and_the_vendor_is_asked(way: Way) -> None:

@@ -169,7 +169,7 @@ def sample(words: str) -> types.CreateMessageRequest:
 
 NAME = {"user_name": form("What is your name?", "name")}
 EVERYTHING = {**NAME, "greeting": sample("Generate a greeting"), "client_roots": types.ListRootsRequest()}
-# What each tool asks for, round by round; and whether it gives a state of its own.
+# The questions of each tool, round by round; and whether it gives a state of its own.
 ROUNDS: dict[str, tuple[list[dict[str, Any]], bool]] = {
     "elicitation": ([NAME], False),
     "sampling": ([{"capital_question": sample("What is the capital of France?")}], False),

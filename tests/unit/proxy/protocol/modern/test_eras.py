@@ -1,4 +1,4 @@
-"""Which revision a vendor speaks, from answers of every shape."""
+"""The revision that a vendor speaks, from answers of every shape."""
 
 from __future__ import annotations
 
