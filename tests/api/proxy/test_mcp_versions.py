@@ -88,7 +88,7 @@ async def test_an_id_comes_back_as_it_was(agent: Agent, tenant: Tenant, message_
 async def test_what_is_not_declared_is_not_there(agent: Agent, tenant: Tenant, vendor: FakeVendor, method: str) -> None:
     answer = await agent.rpc(tenant.agent_key, method, **spoken("2025-11-25"))
     assert (answer.status_code, answer.json()["error"]) == (200, {"code": -32601, "message": "Method not found"})
-    assert vendor.seen.keys() <= {"initialize", "notifications/initialized"}  # which say what the vendor has
+    assert vendor.seen.keys() <= {"initialize", "notifications/initialized"}  # the handshake declares what there is
 
 
 @pytest.mark.parametrize("version", [None, *VERSIONS])
