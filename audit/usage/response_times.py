@@ -82,7 +82,8 @@ def _summed(calls: Sequence[_Call]) -> ResponseTimes:
     periods = defaultdict(list)
     labels: dict[str, str] = {}
     for call in calls:
-        tools[call.tool].append(call.vendor_ms)
+        if call.tool:  # else it was no call of a tool
+            tools[call.tool].append(call.vendor_ms)
         callers[call.user_id].append(call.vendor_ms)
         # The newest label.
         labels.setdefault(call.user_id, call.user_label)

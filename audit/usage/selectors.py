@@ -227,7 +227,7 @@ def _vendors(found: Grouped, catalog: Catalog | None) -> list[VendorUsage]:
             total=_calls(outcomes),
             percentiles=_percentiles(durations[vendor]),
             user_count=users[vendor],
-            tools=[ToolCalls(row.second, row.calls) for row in _most_called(tools[vendor])[:TOP_TOOLS]],
+            tools=[ToolCalls(row.second, row.calls) for row in _most_called(tools[vendor]) if row.second][:TOP_TOOLS],
         )
         for vendor, outcomes in _by_first(found["vendor"]).items()
         if vendor in users

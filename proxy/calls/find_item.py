@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from credentials.resolve import CredentialRef
@@ -51,6 +50,8 @@ async def find_resource(context: RequestContext, address: str, asked: Vendor | N
         vendor = context.caller.catalog.by_slug[slug]
         return await _at_vendor(context, vendor, Capability.RESOURCES, own, address, is_bare=False)
     owners = await _owners_of(context, address)
+    if isinstance(owners, Failed):
+        return owners
     if len(owners) == 1:
         return await _at_vendor(context, owners[0], Capability.RESOURCES, address, address, is_bare=True)
     if owners:
@@ -121,23 +122,19 @@ def _failed(vendor: Vendor, credential: CredentialRef, problem: VendorProblem) -
     return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s, credential)
 
 
-async def _owners_of(context: RequestContext, address: str) -> list[Vendor]:
-    """The vendors whose own address it is. An entry of a list counts more than a template."""
-    exact = await _listing(context, (ItemKind.RESOURCE, ItemKind.TEMPLATE), address)
-    if exact:
-        return exact
-    templates = await known_lists(context, ItemKind.TEMPLATE)
-    return [
+async def _owners_of(context: RequestContext, address: str) -> list[Vendor] | Failed:
+    """The vendors whose own address it is. An entry of a list counts more than a template.
+
+    While the list of one is not known none is the owner: an address must not change its meaning when a vendor fails.
+    """
+    (resources, failed), (templates, others) = await asyncio.gather(
+        known_lists(context, ItemKind.RESOURCE), known_lists(context, ItemKind.TEMPLATE)
+    )
+    if failed or others:
+        return [*failed, *others][0]
+    exact = {vendor.slug: vendor for vendor, listed in (*resources, *templates) if address in listed.by_own}
+    return list(exact.values()) or [
         vendor
         for vendor, listed in templates
         if any(item_addresses.fits(template, address) for template in listed.by_own)
     ]
-
-
-async def _listing(context: RequestContext, kinds: Iterable[ItemKind], address: str) -> list[Vendor]:
-    found: dict[str, Vendor] = {}
-    for kind in kinds:
-        for vendor, listed in await known_lists(context, kind):
-            if address in listed.by_own:
-                found[vendor.slug] = vendor
-    return list(found.values())

@@ -18,7 +18,7 @@ from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_use_items
 from proxy.calls.list_tools import INTERNAL_ERROR, may_list
 from proxy.calls.open_destination import renewed, usable_vendor
-from proxy.outcomes import Denied
+from proxy.outcomes import Denied, Failed, VendorFault
 from proxy.protocol import item_definitions
 from proxy.protocol.item_kinds import CAPABILITIES, ItemKind
 from proxy.request_context import RequestContext
@@ -29,6 +29,7 @@ from proxy.vendors.item_list import ItemIndex, ItemList
 log = structlog.get_logger(__name__)
 # For what a vendor declares, when it is not known yet. Its tools are listed next, over the session that is opened here.
 DECLARED_DEADLINE_S = 3.0
+NOT_LISTED = "The vendor's list cannot be read at the moment."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class _Part:
     index: ItemIndex | None = None
     reason: str | None = None  # why the list is missing or outdated
     is_offered: bool = False
+    failed: Failed | None = None  # the list is not known, and may be later
 
 
 async def list_items(context: RequestContext, kind: ItemKind, vendor: Vendor | None) -> ListedItems:
@@ -60,9 +62,11 @@ async def list_items(context: RequestContext, kind: ItemKind, vendor: Vendor | N
     return ListedItems(list(filter(None, bodies)), unavailable, is_offered)
 
 
-async def known_lists(context: RequestContext, kind: ItemKind) -> list[tuple[Vendor, ItemList]]:
-    """The lists of all vendors that the caller may use, of those that answer."""
-    return [(part.vendor, part.index.content) for part in await _parts(context, kind, None) if part.index is not None]
+async def known_lists(context: RequestContext, kind: ItemKind) -> tuple[list[tuple[Vendor, ItemList]], list[Failed]]:
+    """The lists of all vendors that the caller may use, and the failures of those whose list is not known."""
+    parts = await _parts(context, kind, None)
+    lists = [(part.vendor, part.index.content) for part in parts if part.index is not None]
+    return lists, [part.failed for part in parts if part.failed is not None]
 
 
 async def offered(context: RequestContext, vendor: Vendor | None) -> frozenset[str]:
@@ -92,11 +96,12 @@ async def _guarded_part(context: RequestContext, vendor: Vendor, kind: ItemKind)
     try:
         return await _part(context, vendor, kind, deadline)
     except VendorProblem as problem:
-        return _Part(vendor, reason=problem.fault.value)
+        failed = Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
+        return _Part(vendor, reason=problem.fault.value, failed=failed)
     except Exception:
         # An internal error with one vendor must not hide the lists of the others.
         log.exception("list not made", request_id=context.request_id, vendor=vendor.slug, method=kind.method)
-        return _Part(vendor, reason=INTERNAL_ERROR)
+        return _Part(vendor, reason=INTERNAL_ERROR, failed=Failed(vendor.slug, VendorFault.UNAVAILABLE, NOT_LISTED))
 
 
 async def _part(context: RequestContext, vendor: Vendor, kind: ItemKind, deadline: float) -> _Part:

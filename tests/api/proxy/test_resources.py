@@ -150,6 +150,19 @@ async def test_one_address_at_two_vendors(agent: Agent, tenant: Tenant, vendor: 
         assert (other.seen["resources/read"], vendor.seen["resources/read"]) == (3, 3)
 
 
+async def test_a_bare_address_waits_for_a_vendor_that_may_have_it(
+    agent: Agent, tenant: Tenant, vendor: ItemVendor
+) -> None:
+    async with running_vendor(ItemVendor, api_key="another") as other:
+        await in_thread(lambda: load_vendor(other.url, slug="other"))
+        await in_thread(lambda: connect(tenant.organization, tenant.owner, "other"))
+        refused = await agent.rpc(tenant.agent_key, "resources/read", {"uri": "test://static-text"})
+        assert refused.json()["error"]["data"] == {"vendor": "other", "reason": "vendor_rejected_credentials"}
+        assert vendor.seen["resources/read"] == 0
+        named = await agent.rpc(tenant.agent_key, "resources/read", {"uri": "fake+test://static-text"})
+        assert named.json()["result"]["contents"]
+
+
 @both_eras
 async def test_a_list_of_tools_closes_resources(agent: Agent, tenant: Tenant, vendor: ItemVendor, era: str) -> None:
     await in_thread(lambda: restrict_tools(tenant.organization, "fake_list"))

@@ -98,7 +98,9 @@ def test_vendors_have_the_documented_shape(api: Api) -> None:
 @pytest.mark.usefixtures("vendors")
 def test_five_tools_at_most_and_vendors_that_left_the_catalog_keep_their_slug(api: Api) -> None:
     store(*(call(api, tool=f"t{number}") for number in range(7)), *(call(api, tool="t6", vendor="gone"),))
+    store(*(call(api, tool="", kind="prompt", item="greet") for _ in range(3)))
     (acme, gone) = api.get("admin", "/dashboard/vendors")["vendors"]
+    assert acme["totalCalls"] == 10
     assert [tool["tool"] for tool in acme["topTools"]] == ["t0", "t1", "t2", "t3", "t4"]
     assert gone["displayName"] == "gone"
 

@@ -40,6 +40,13 @@ def test_half_and_95_percent_of_all_calls_and_of_each_tool_and_caller() -> None:
     assert found.since == NOON
 
 
+def test_a_resource_counts_and_is_no_tool() -> None:
+    store(call(vendor_ms=10, tool="quick"), call(vendor_ms=30, tool="", kind="resource", item="test://one"))
+    found = response_times(ORG, "acme")
+    assert found is not None
+    assert (found.total.calls, [each.key for each in found.tools]) == (2, ["quick"])
+
+
 def test_only_what_the_vendor_answered_counts() -> None:
     store(
         call(vendor_ms=10),
