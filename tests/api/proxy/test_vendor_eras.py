@@ -119,6 +119,22 @@ async def test_marked_arguments_are_repeated_in_headers(way: Way) -> None:
     assert "x-evil" not in way.vendor.headers
 
 
+async def test_other_headers_than_the_vendor_wants_renew_the_list(way: Way) -> None:
+    """The call is not repeated: the gateway has no other definition yet."""
+    changed: list[PoolKey] = []
+    way.pool.on_tools_changed = changed.append
+
+    async def wants_another(writer: StreamWriter, asked: dict[str, Any]) -> None:
+        refuse(writer, {"code": -32020, "message": "Mcp-Param-Place is missing"}, message_id=asked["id"])
+
+    way.vendor.answers["tools/call"] = wants_another
+    found = await way.send()
+    assert isinstance(found, replies.RpcError)
+    assert found.code == -32020
+    assert changed == [way.destination().key]
+    assert way.vendor.seen == {"server/discover": 1, "tools/call": 1}
+
+
 async def test_an_earlier_vendor_gets_the_same_bytes_as_ever(way: Way, transport: VendorTransport) -> None:
     way.vendor.era = "earlier"
     await way.runs()
