@@ -23,7 +23,7 @@ from proxy.protocol.progress import Wanted
 from proxy.vendors import opening
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.era_verdicts import DAY_S, EraVerdicts
-from proxy.vendors.errors import VendorProblem
+from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
 from proxy.vendors.tool_request import ToolRequest
@@ -133,6 +133,16 @@ async def test_other_headers_than_the_vendor_wants_renew_the_list(way: Way) -> N
     assert found.code == -32020
     assert changed == [way.destination().key]
     assert way.vendor.seen == {"server/discover": 1, "tools/call": 1}
+
+
+async def test_a_session_that_asked_nothing_closes_no_circuit(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded: list[Evidence] = []
+    monkeypatch.setattr(way.pool.circuits, "record", lambda _, evidence: recorded.append(evidence))
+    await way.verdicts.keep(way.destination().key, OURS)
+    await way.pool.lease(way.destination(), deadline=1e9)
+    assert (recorded, way.vendor.seen) == ([], {})
+    await way.pool.lease(way.destination(ORGS[1]), deadline=1e9)
+    assert (recorded, way.vendor.seen) == ([Evidence.RESPONDED], {"server/discover": 1})
 
 
 async def test_an_earlier_vendor_gets_the_same_bytes_as_ever(way: Way, transport: VendorTransport) -> None:
@@ -307,6 +317,19 @@ async def test_no_answer_at_all_leads_to_the_handshake(
 
     way.vendor.era = "earlier"
     way.vendor.answers["server/discover"] = nothing
+    await way.runs()
+    known = await way.verdicts.known(way.destination().key)
+    assert known is not None
+    assert known.is_provisional
+
+
+async def test_an_answer_that_is_not_http_leads_to_the_handshake(way: Way) -> None:
+    async def noise(writer: StreamWriter, asked: dict[str, Any]) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+        writer.close()
+
+    way.vendor.era = "earlier"
+    way.vendor.answers["server/discover"] = noise
     await way.runs()
     known = await way.verdicts.known(way.destination().key)
     assert known is not None
