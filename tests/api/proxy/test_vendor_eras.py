@@ -12,10 +12,12 @@ import uuid
 from asyncio import StreamWriter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.coordination.sqlite_store import SQLiteStore
 from proxy.outcomes import VendorFault
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies
@@ -108,6 +110,27 @@ async def test_a_modern_vendor_is_asked_once_and_begins_with_the_call(way: Way) 
     assert meta[f"{META}clientCapabilities"] == {}
     await way.runs(org=ORGS[1])
     assert way.vendor.seen["server/discover"] == 2, "another organization's verdict is not believed"
+
+
+async def test_processes_share_what_a_vendor_said(transport: VendorTransport, tmp_path: Path) -> None:
+    """Each learns of a change by its own refusal; the vendor is asked once for both."""
+    store = SQLiteStore(tmp_path / "coordination.sqlite3", lambda: uuid.uuid4().hex)
+    async with era_vendor() as vendor:
+        processes: list[Way] = []
+        for _ in range(2):
+            clock = Clock()
+            verdicts = EraVerdicts(store, b"secret", max_verdicts=100, now_s=clock)
+            processes.append(Way(vendor, new_pool(transport, verdicts=verdicts), clock, verdicts))
+        for era in ("modern", "earlier", "modern"):
+            vendor.era, vendor.ran = era, 0
+            vendor.seen.clear()
+            for process in processes:
+                process.clock.now_s += 60
+                await process.runs()
+            assert (vendor.ran, vendor.seen["server/discover"]) == (2, 1)
+        for process in processes:
+            await process.pool.aclose()
+    await store.aclose()
 
 
 async def test_marked_arguments_are_repeated_in_headers(way: Way) -> None:
