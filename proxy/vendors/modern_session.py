@@ -15,6 +15,7 @@ from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, replies, sse
 from proxy.protocol.modern import eras, headers, input_required, listed_tools, param_headers, vendor_requests
 from proxy.protocol.modern.eras import Era
+from proxy.protocol.modern.errors import HEADER_MISMATCH
 from proxy.timing import Timing
 from proxy.vendors import errors, fair_scheduler
 from proxy.vendors.errors import OtherEra
@@ -160,6 +161,9 @@ class ModernSession(VendorSession):
             self._doubt()
         if error is None:
             raise errors.bad_response(f"HTTP {status}")
+        if error.code == HEADER_MISMATCH and self.listener is not None and self.destination is not None:
+            # The vendor's definition of the tool asks for other headers by now.
+            self.listener.tools_changed(self.destination.key)
         return error
 
     def _send_request(

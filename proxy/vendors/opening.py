@@ -86,7 +86,8 @@ class Opener:
         try:
             said, raw = await session.discover(deadline=within)
         except VendorProblem as problem:
-            if problem.evidence is not Evidence.NO_RESPONSE and not problem.is_own_timeout:
+            is_unusable = problem.fault is VendorFault.BAD_RESPONSE
+            if problem.evidence is not Evidence.NO_RESPONSE and not problem.is_own_timeout and not is_unusable:
                 raise
             said, raw = Era.UNKNOWN, b""
         log.info("vendor asked for its revision", vendor=self.destination.key.vendor, said=said.value)

@@ -150,7 +150,8 @@ class SessionPool:
         except VendorProblem as problem:  # counted here: one failure, however many calls wait
             self.circuits.record(destination, problem.evidence)
             raise
-        self.circuits.record(destination, Evidence.RESPONDED)
+        if session.has_asked:  # a vendor that is known to need no handshake has shown nothing yet
+            self.circuits.record(destination, Evidence.RESPONDED)
         session.last_used_s = asyncio.get_running_loop().time()
         self.keep(key, session)
         if self.on_handshake is not None:

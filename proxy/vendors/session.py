@@ -110,6 +110,11 @@ class VendorSession:
         return self._under_way > 0
 
     @property
+    def has_asked(self) -> bool:
+        """Whether the vendor was sent a request."""
+        return self._last_id > 0
+
+    @property
     def is_modern(self) -> bool:
         return False
 

@@ -28,7 +28,7 @@ QUESTION = {"method": "elicitation/create", "params": {"mode": "form", "message"
 BY_URL = {"method": "elicitation/create", "params": {"mode": "url", "message": "Open it", "url": "https://a.example"}}
 SAMPLING = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}
 ANSWER = {"sure": {"action": "accept", "content": {}}}
-CAN = {"elicitation": {}, "sampling": {}, "roots": {}, "experimental": {"x": {}}}
+CAN: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}, "experimental": {"x": {}}}
 REFUSED = {"code": -32602, "message": "Invalid or expired requestState"}
 
 
@@ -110,7 +110,7 @@ async def test_a_state_is_of_one_caller_one_call_and_a_short_time(
     await is_refused(tenant.agent_key, inputResponses=[ANSWER], requestState=state)
     now = clock.now()
     with monkeypatch.context() as patch:
-        patch.setattr(request_state.clock, "now", lambda: now + timedelta(seconds=request_state.LIFETIME_S + 1))
+        patch.setattr(clock, "now", lambda: now + timedelta(seconds=request_state.LIFETIME_S + 1))
         await is_refused(tenant.agent_key, **good)
     await in_thread(lambda: connect(committed_cast.org, committed_cast.user("owner"), apiKey="another"))
     await is_refused(tenant.agent_key, **good)

@@ -12,10 +12,12 @@ import uuid
 from asyncio import StreamWriter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.coordination.sqlite_store import SQLiteStore
 from proxy.outcomes import VendorFault
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies
@@ -23,7 +25,7 @@ from proxy.protocol.progress import Wanted
 from proxy.vendors import opening
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.era_verdicts import DAY_S, EraVerdicts
-from proxy.vendors.errors import VendorProblem
+from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.send import send_request
 from proxy.vendors.tool_request import ToolRequest
@@ -110,6 +112,27 @@ async def test_a_modern_vendor_is_asked_once_and_begins_with_the_call(way: Way) 
     assert way.vendor.seen["server/discover"] == 2, "another organization's verdict is not believed"
 
 
+async def test_processes_share_what_a_vendor_said(transport: VendorTransport, tmp_path: Path) -> None:
+    """Each learns of a change by its own refusal; the vendor is asked once for both."""
+    store = SQLiteStore(tmp_path / "coordination.sqlite3", lambda: uuid.uuid4().hex)
+    async with era_vendor() as vendor:
+        processes: list[Way] = []
+        for _ in range(2):
+            clock = Clock()
+            verdicts = EraVerdicts(store, b"secret", max_verdicts=100, now_s=clock)
+            processes.append(Way(vendor, new_pool(transport, verdicts=verdicts), clock, verdicts))
+        for era in ("modern", "earlier", "modern"):
+            vendor.era, vendor.ran = era, 0
+            vendor.seen.clear()
+            for process in processes:
+                process.clock.now_s += 60
+                await process.runs()
+            assert (vendor.ran, vendor.seen["server/discover"]) == (2, 1)
+        for process in processes:
+            await process.pool.aclose()
+    await store.aclose()
+
+
 async def test_marked_arguments_are_repeated_in_headers(way: Way) -> None:
     schema = {"type": "object", "properties": {"place": {"type": "string", "x-mcp-header": "Place"}}}
     definition = json.dumps({"name": "write", "inputSchema": schema}).encode()
@@ -117,6 +140,32 @@ async def test_marked_arguments_are_repeated_in_headers(way: Way) -> None:
     await way.send(params=params, tool=ToolRequest(definition))
     assert way.vendor.headers["mcp-param-place"] == "=?base64?U8O8ZA0KWC1FdmlsOiAx?="
     assert "x-evil" not in way.vendor.headers
+
+
+async def test_other_headers_than_the_vendor_wants_renew_the_list(way: Way) -> None:
+    """The call is not repeated: the gateway has no other definition yet."""
+    changed: list[PoolKey] = []
+    way.pool.on_tools_changed = changed.append
+
+    async def wants_another(writer: StreamWriter, asked: dict[str, Any]) -> None:
+        refuse(writer, {"code": -32020, "message": "Mcp-Param-Place is missing"}, message_id=asked["id"])
+
+    way.vendor.answers["tools/call"] = wants_another
+    found = await way.send()
+    assert isinstance(found, replies.RpcError)
+    assert found.code == -32020
+    assert changed == [way.destination().key]
+    assert way.vendor.seen == {"server/discover": 1, "tools/call": 1}
+
+
+async def test_a_session_that_asked_nothing_closes_no_circuit(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded: list[Evidence] = []
+    monkeypatch.setattr(way.pool.circuits, "record", lambda _, evidence: recorded.append(evidence))
+    await way.verdicts.keep(way.destination().key, OURS)
+    await way.pool.lease(way.destination(), deadline=1e9)
+    assert (recorded, way.vendor.seen) == ([], {})
+    await way.pool.lease(way.destination(ORGS[1]), deadline=1e9)
+    assert (recorded, way.vendor.seen) == ([Evidence.RESPONDED], {"server/discover": 1})
 
 
 async def test_an_earlier_vendor_gets_the_same_bytes_as_ever(way: Way, transport: VendorTransport) -> None:
@@ -291,6 +340,19 @@ async def test_no_answer_at_all_leads_to_the_handshake(
 
     way.vendor.era = "earlier"
     way.vendor.answers["server/discover"] = nothing
+    await way.runs()
+    known = await way.verdicts.known(way.destination().key)
+    assert known is not None
+    assert known.is_provisional
+
+
+async def test_an_answer_that_is_not_http_leads_to_the_handshake(way: Way) -> None:
+    async def noise(writer: StreamWriter, asked: dict[str, Any]) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+        writer.close()
+
+    way.vendor.era = "earlier"
+    way.vendor.answers["server/discover"] = noise
     await way.runs()
     known = await way.verdicts.known(way.destination().key)
     assert known is not None
