@@ -1,3 +1,5 @@
+"""Reads of the outbox about one organization."""
+
 from __future__ import annotations
 
 from collections.abc import Collection

@@ -93,9 +93,8 @@ class _Server:
     """A connection to the mail server, opened at the first message and again after a break."""
 
     def __init__(self, connect: Connect) -> None:
-        self._connect, self._connection = connect, None
-
-    _connection: BaseEmailBackend | None
+        self._connect = connect
+        self._connection: BaseEmailBackend | None = None
 
     def __enter__(self) -> _Server:
         return self

@@ -20,7 +20,7 @@ from django.utils.translation import gettext, gettext_lazy
 from gateway.lib.errors import DomainError, NotFound
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 from gateway.lib.translated import translated
-from gateway.status.incidents import NewIncident, Poster, known_parts, post_incident, post_update
+from gateway.status.incidents import NewIncident, Poster, known_parts, post_incident, post_update, stages_left
 from gateway.status.models import (
     TEXT_MAX_CHARACTERS,
     TITLE_MAX_CHARACTERS,
@@ -29,7 +29,7 @@ from gateway.status.models import (
     PartDay,
     PartStatus,
 )
-from gateway.status.stages import STAGES, Kind, Severity, Stage
+from gateway.status.stages import Kind, Severity, Stage
 
 _TEXT_HELP = gettext_lazy("Everyone can read it. Plain text only; don’t name customers.")
 
@@ -82,9 +82,8 @@ class UpdateForm(forms.Form):
     def __init__(self, *args: Any, incident: Incident, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._incident = incident
-        order, last = STAGES[Kind(incident.kind)], incident.updates.first()
-        left = order[order.index(Stage(last.stage)) :] if last else order
-        self.fields["stage"].choices = [(each.value, each.label) for each in left]  # type: ignore[attr-defined]
+        choices = [(each.value, each.label) for each in stages_left(incident)]
+        self.fields["stage"].choices = choices  # type: ignore[attr-defined]
 
     def save(self, poster: Poster) -> Incident:
         stage = Stage(self.cleaned_data["stage"])

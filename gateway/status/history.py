@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from gateway.status.models import PartDay, PartStatus
-from gateway.status.parts import BACKGROUND, Status
-from gateway.status.samples import HOLDS, KEPT_DAYS
+from gateway.status.parts import Status
+from gateway.status.samples import HOLDS, KEPT_DAYS, status_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,8 @@ def histories(parts: Collection[str], *, now: datetime) -> list[PartHistory]:
 def _history(part: str, state: PartStatus | None, days: Mapping[date, PartDay], now: datetime) -> PartHistory:
     status, since, checked_at = Status.UNKNOWN, None, None
     if state is not None:
-        status, since, checked_at = Status(state.status), state.since, state.checked_at
-        if now - state.checked_at > HOLDS:
-            # Background work takes the samples: without one for so long it stands still, and nothing else is known.
-            status = Status.DOWN if part == BACKGROUND else Status.UNKNOWN
-            since = state.checked_at
+        status, checked_at = status_at(state, now), state.checked_at
+        since = state.since if now - checked_at <= HOLDS else checked_at
     return PartHistory(part, status, since, checked_at, _uptime(days.values()), tuple(_runs(days, now.date())))
 
 

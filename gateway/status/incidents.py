@@ -82,16 +82,21 @@ def post_update(*, poster: Poster, incident_id: UUID, stage: Stage, text: str) -
         raise NotFound
     if incident.ended_at is not None:
         raise Conflict(sentence("This incident has ended. Post a new one."))
-    order = STAGES[Kind(incident.kind)]
-    last = incident.updates.first()
-    if stage not in order or (last is not None and order.index(stage) < order.index(Stage(last.stage))):
+    left = stages_left(incident)
+    if stage not in left:
         raise Invalid(fields={"stage": [sentence("Choose the current stage or a later one.")]})
     _check_text(text)
     now = clock.now()
-    if stage is order[-1]:
+    if stage is left[-1]:
         incident.ended_at = now
         incident.save(update_fields=["ended_at"])
     return _append(incident, stage, text, poster, now)
+
+
+def stages_left(incident: Incident) -> tuple[Stage, ...]:
+    """Of the next update: the current stage and the later ones."""
+    order, last = STAGES[Kind(incident.kind)], incident.updates.first()
+    return order if last is None else order[order.index(Stage(last.stage)) :]
 
 
 def _append(incident: Incident, stage: Stage, text: str, poster: Poster, now: datetime) -> IncidentUpdate:

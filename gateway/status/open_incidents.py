@@ -12,6 +12,7 @@ import structlog
 
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
 from gateway.status.parts import vendor_of
+from gateway.status.stages import Severity
 
 log = structlog.get_logger(__name__)
 # Beside the states of the vendors in the coordination store. No vendor's slug holds this character.
@@ -64,10 +65,10 @@ class KnownIncidents:
             found = _read(store)
             self._kept = (store, self._monotonic() + KEPT_S, found)
         begun = [each for each in found if each.starts_at <= now]
-        return sorted(begun, key=lambda each: _RANK.get(each.severity, 0), reverse=True)
+        return sorted(begun, key=lambda each: _RANK.get(each.severity, -1), reverse=True)
 
 
-_RANK = {"minor": 1, "major": 2, "critical": 3}
+_RANK = {severity: rank for rank, severity in enumerate(Severity.values)}
 known = KnownIncidents()
 
 
@@ -75,7 +76,5 @@ def _read(store: CoordinationStore) -> tuple[OpenIncident, ...]:
     try:
         raw = store.health([_NAME]).get(_NAME)
         return _decoder.decode(raw) if raw else ()
-    except CoordinationUnavailable:
-        return ()
-    except msgspec.ValidationError:  # written by another release
+    except (CoordinationUnavailable, msgspec.ValidationError):  # the latter: written by another release
         return ()

@@ -33,7 +33,7 @@ def record_samples(found: Mapping[str, Status], *, now: datetime) -> None:
         row = before.get(part)
         if row is None or row.checked_at >= now:
             continue
-        counted = _counted(row, now)
+        counted = status_at(row, now)
         if counted in _COLUMNS:
             for day, spent in _by_day(row.checked_at, now):
                 of_day = seconds[part, day]
@@ -54,7 +54,11 @@ def record_samples(found: Mapping[str, Status], *, now: datetime) -> None:
         PartDay.objects.filter(day__lte=now.date() - timedelta(days=KEPT_DAYS)).delete()
 
 
-def _counted(row: PartStatus, now: datetime) -> Status:
+def status_at(row: PartStatus, now: datetime) -> Status:
+    """The status that counts now, for the time since the last sample.
+
+    Background work takes the samples: without one for longer than HOLDS it stands still, and nothing else is known.
+    """
     if now - row.checked_at <= HOLDS:
         return Status(row.status)
     return Status.DOWN if row.part == BACKGROUND else Status.UNKNOWN

@@ -12,6 +12,7 @@ class Kind(models.TextChoices):
 
 
 class Severity(models.TextChoices):
+    # From the mildest to the worst.
     MINOR = "minor", gettext_lazy("Minor")
     MAJOR = "major", gettext_lazy("Major")
     CRITICAL = "critical", gettext_lazy("Critical")

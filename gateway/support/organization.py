@@ -26,12 +26,13 @@ from credentials.selectors import credential_summaries
 from gateway.catalog import registry
 from gateway.catalog.catalog import Catalog
 from gateway.lib import clock
-from gateway.support import alerts
 from gateway.support.page import SupportPage
 from gateway.web.search import search_words
 from oauth_ext.selectors import connected_apps, service_clients
-from orgs.models import MailDomain, Organization
+from orgs.models import Organization
 from orgs.selectors import members, pending_invitations
+from orgs.services.mail_domains import domains_of
+from proxy.control_plane.alerts.listing import in_words_of, open_alerts_of
 from proxy.control_plane.health.selectors import HealthEntry, health_of
 from proxy.control_plane.health.states import HealthStatus
 
@@ -107,9 +108,9 @@ def facts(organization: Organization, find: str) -> dict[str, Any]:
         "now": clock.now(),
         "apps": Shown.of(connected_apps(organization)),
         "invitations": Shown.of(pending_invitations(organization)),
-        "domains": list(MailDomain.objects.filter(organization=organization).order_by("domain")),
+        "domains": domains_of(organization),
         "destinations": list(destinations_of(organization.id)),
-        "alerts": alerts.open_alerts(organization),
+        "alerts": [in_words_of(alert) for alert in open_alerts_of(organization)[:RECENT]],
         "changes": lines(recent_changes(organization.id, RECENT), catalog),
         "staff_changes": lines(staff_changes(organization.id), catalog),
     }
@@ -119,8 +120,8 @@ def connections(organization: Organization, credentials: Sequence[Any], catalog:
     health = {entry.vendor_slug: entry for entry in health_of(credentials, catalog)}
     found = []
     for row in with_rejections(organization, credentials):
-        vendor, entry = catalog.get(row.vendor), health.get(row.vendor)
-        found.append(Connection(row, vendor.name if vendor else row.vendor, entry, _fault(row, entry)))
+        entry = health.get(row.vendor)
+        found.append(Connection(row, catalog.name_of(row.vendor), entry, _fault(row, entry)))
     return found
 
 

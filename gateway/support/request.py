@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 
+from audit.call_status import CallStatus
 from audit.filters import Filters
 from audit.matching import matching_entries
 from audit.models import RequestAuditEntry
@@ -101,7 +102,7 @@ def call_of(entry: RequestAuditEntry) -> Call:
 
 
 def _stages(entry: RequestAuditEntry, ended_at: CallStep | None) -> tuple[Stage, ...]:
-    if entry.status == "success":
+    if entry.status == CallStatus.SUCCESS:
         return tuple(Stage(_title(step), "passed") for step in CallStep)
     if ended_at is None:
         return ()

@@ -67,15 +67,12 @@ def direct_access(organization: Organization, subject: str) -> Iterable[ServerAc
 
 def subject_of(organization: Organization, who: str) -> tuple[str, str]:
     """(the subject of calls, the name). Raises: NotFound, also for one of another organization."""
-    if parse_id(who):
-        try:
-            found = member(organization, who)
-        except NotFound:
-            client = service_client(organization, who)
-            return client.subject, client.name
-        return str(found.user_id), found.user.name
-    client = service_client(organization, who)
-    return client.subject, client.name
+    try:
+        found = member(organization, who)
+    except NotFound:
+        client = service_client(organization, who)
+        return client.subject, client.name
+    return str(found.user_id), found.user.name
 
 
 def _rights(organization: Organization, who: str) -> dict[str, Any]:

@@ -57,10 +57,6 @@ class Action:
 
 
 # ---- members ----
-def _member(organization: Organization, thing: str) -> Membership:
-    return member(organization, thing)
-
-
 def _removal(row: Membership) -> Iterator[str]:
     impact = removal_impact_of(row.organization, row)
     yield f"{row.user.name} leaves {row.organization.name}, and needs a new invitation to come back."
@@ -87,26 +83,7 @@ def _revoke_link(actor: Actor, row: Invitation) -> None:
     revoke_invitation(actor=actor, organization=row.organization, invitation_id=row.pk)
 
 
-# ---- agents ----
-def _key(organization: Organization, thing: str) -> AgentKey:
-    rows = AgentKey.objects.select_related("client__organization")
-    return required_row(rows.filter(client__organization=organization, pk=known_id(thing)))
-
-
-def _key_target(row: AgentKey) -> Target:
-    return row.client.as_target()
-
-
-def _key_end(row: AgentKey) -> Iterator[str]:
-    keys = 1 if row.ends_at else AgentKey.objects.filter(client=row.client).count()
-    yield f"Keys of {row.client.name} that end at once: {keys}. The agent, its client secret and its limits stay."
-    yield from _last_call(row.client)
-
-
-def _end_key(actor: Actor, row: AgentKey) -> None:
-    end_agent_key(actor=actor, key=row)
-
-
+# ---- management tokens ----
 def _token(organization: Organization, thing: str) -> ManagementToken:
     rows = ManagementToken.objects.select_related("membership__user")
     return required_row(rows.filter(membership__organization=organization, pk=known_id(thing)))
@@ -118,6 +95,26 @@ def _token_end(row: ManagementToken) -> Iterator[str]:
 
 def _end_token(actor: Actor, row: ManagementToken) -> None:
     end_token(actor=actor, token_id=row.pk)
+
+
+# ---- agents ----
+def _key(organization: Organization, thing: str) -> AgentKey:
+    rows = AgentKey.objects.select_related("client__organization")
+    return required_row(rows.filter(client__organization=organization, pk=known_id(thing)))
+
+
+def _client_target(row: AgentKey | TokenFamily) -> Target:
+    return row.client.as_target()
+
+
+def _key_end(row: AgentKey) -> Iterator[str]:
+    keys = 1 if row.ends_at else AgentKey.objects.filter(client=row.client).count()
+    yield f"Keys of {row.client.name} that end at once: {keys}. The agent, its client secret and its limits stay."
+    yield from _last_call(row.client)
+
+
+def _end_key(actor: Actor, row: AgentKey) -> None:
+    end_agent_key(actor=actor, key=row)
 
 
 def _agent(organization: Organization, thing: str) -> Client:
@@ -190,10 +187,6 @@ def _revoke_access(actor: Actor, row: ServerAccess) -> None:
 # ---- mail domains ----
 def _domain(organization: Organization, thing: str) -> MailDomain:
     return required_row(MailDomain.objects.filter(organization=organization, pk=known_id(thing)))
-
-
-def _domain_target(row: MailDomain) -> Target:
-    return Target(id=str(row.pk), label=row.domain)
 
 
 def _domain_words(what: str) -> Callable[[MailDomain], Iterator[str]]:
@@ -300,17 +293,17 @@ def _as_target(row: Any) -> Target:
 
 
 ORGANIZATION_ACTIONS: dict[str, Action] = {
-    "remove-member": Action("Remove member", _member, lambda row: row.user.as_target(), _removal, _remove),
+    "remove-member": Action("Remove member", member, lambda row: row.user.as_target(), _removal, _remove),
     "revoke-invitation": Action("Revoke invitation", _invitation, _as_target, _open_link, _revoke_link),
-    "revoke-key": Action("Revoke agent key", _key, _key_target, _key_end, _end_key),
+    "revoke-key": Action("Revoke agent key", _key, _client_target, _key_end, _end_key),
     "revoke-token": Action("Revoke management token", _token, _as_target, _token_end, _end_token),
     "delete-agent": Action("Delete agent", _agent, _as_target, _agent_end, _delete_agent),
     "revoke-access": Action("Revoke server access", _access, _access_target, _access_end, _revoke_access),
-    "revoke-app": Action("Revoke app", _family, _key_target, _family_end, _end_family),
+    "revoke-app": Action("Revoke app", _family, _client_target, _family_end, _end_family),
     "confirm-domain": Action(
         "Confirm mail domain",
         _domain,
-        _domain_target,
+        _as_target,
         _domain_words("People with its addresses can join."),
         _confirm_domain,
         is_danger=False,
@@ -318,7 +311,7 @@ ORGANIZATION_ACTIONS: dict[str, Action] = {
     "release-domain": Action(
         "Release mail domain",
         _domain,
-        _domain_target,
+        _as_target,
         _domain_words("People with its addresses can no longer join. Members stay."),
         _release_domain,
     ),

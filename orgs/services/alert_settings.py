@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from functools import lru_cache
+from uuid import UUID
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.db import transaction
@@ -53,6 +54,12 @@ def settings_of(organization: Organization) -> AlertSettings:
     return AlertSettings.objects.filter(pk=organization.pk).first() or AlertSettings(organization=organization)
 
 
+def settings_of_each(org_ids: Collection[UUID]) -> dict[UUID, AlertSettings]:
+    """By organization, as `settings_of`. One statement."""
+    stored = {row.pk: row for row in AlertSettings.objects.filter(pk__in=org_ids)}
+    return {org_id: stored.get(org_id) or AlertSettings(organization_id=org_id) for org_id in org_ids}
+
+
 def told_kinds(row: AlertSettings) -> list[AlertKind]:
     return [kind for kind in ALL_KINDS if kind.value not in row.muted_kinds]
 
@@ -88,9 +95,10 @@ def rotate_secret(*, actor: User | Actor, organization: Organization) -> Changed
     return Changed(row, secret)
 
 
-def previous_secret_counts(row: AlertSettings, now: datetime) -> bool:
-    """Whether the secret of before the last rotation signs too."""
-    return row.previous_secret_ends_at is not None and now < row.previous_secret_ends_at
+def previous_secret_end(row: AlertSettings, now: datetime) -> datetime | None:
+    """Until when the secret of before the last rotation signs too; None if it does not."""
+    ends_at = row.previous_secret_ends_at
+    return ends_at if ends_at is not None and now < ends_at else None
 
 
 def quiet_end(row: AlertSettings, now: datetime) -> datetime | None:

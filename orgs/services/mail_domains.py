@@ -14,7 +14,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext_lazy
 
-from audit.actor import Actor, Target
+from audit.actor import Actor
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
@@ -163,18 +163,19 @@ def waiting_join_requests(organization: Organization) -> QuerySet[JoinRequest]:
 @transaction.atomic
 def join_by_domain(*, user: User, organization: Organization) -> Membership:
     """Raises: Forbidden unless the organization offers it to the person's address now; LimitReached; NotFound."""
-    locked, person, _ = _offered(organization, user, MailDomain.Offer.JOIN)
+    locked, person = _offered(organization, user, MailDomain.Offer.JOIN)
     return _admit(locked, person, person.as_actor(), EventType.MEMBER_JOINED)
 
 
 @transaction.atomic
 def ask_to_join(*, user: User, organization: Organization) -> JoinRequest:
     """Idempotent. Raises: Forbidden unless the organization offers it to the person's address now; NotFound."""
-    locked, person, _ = _offered(organization, user, MailDomain.Offer.ASK)
+    locked, person = _offered(organization, user, MailDomain.Offer.ASK)
     row, is_new = JoinRequest.objects.get_or_create(organization=locked, user=person)
     if is_new:
-        target = Target(id=str(person.pk), label=person.label)
-        record_admin(EventType.JOIN_REQUESTED, org_id=locked.pk, actor=person.as_actor(), target=target, metadata={})
+        record_admin(
+            EventType.JOIN_REQUESTED, org_id=locked.pk, actor=person.as_actor(), target=person.as_target(), metadata={}
+        )
         facts = {"person": person.label, "organization": locked.name, "org_id": str(locked.pk), "email": person.email}
         to = recipients_of(owners_of(locked.pk))
         queue_mail(ASKED_TO_JOIN, to, organization_id=locked.pk, facts=facts, about=row.pk)
@@ -200,7 +201,7 @@ def decline_join_request(*, actor: User, organization: Organization, request_id:
     row = required_row(waiting_join_requests(locked).filter(pk=request_id))
     row.declined_at = clock.now()
     row.save(update_fields=["declined_at"])
-    target = Target(id=str(row.user_id), label=row.user.label)
+    target = row.user.as_target()
     record_admin(EventType.JOIN_DECLINED, org_id=locked.pk, actor=actor.as_actor(), target=target, metadata={})
 
 
@@ -210,15 +211,15 @@ def _offer(row: MailDomain, asked: JoinRequest | None) -> JoinOffer:
     return JoinOffer(row.organization, may_join, asked is not None and not is_declined, is_declined)
 
 
-def _offered(organization: Organization, user: User, offer: str) -> tuple[Organization, User, MailDomain]:
-    """Under both locks. Raises: NotFound; Forbidden; DeactivatedPerson."""
+def _offered(organization: Organization, user: User, offer: str) -> tuple[Organization, User]:
+    """The organization and the person, both locked. Raises: NotFound; Forbidden; DeactivatedPerson."""
     locked = lock_organization(organization)
     person = lock_active_person(user)
-    row = _confirmed(locked, domain_of(person)).filter(offer=offer).first()
+    is_offered = _confirmed(locked, domain_of(person)).filter(offer=offer).exists()
     was_removed = Removal.objects.filter(organization=locked, user=person).exists()
-    if row is None or was_removed:
+    if not is_offered or was_removed:
         raise Forbidden(sentence("This organization doesn’t let people with your address join. Ask for an invitation."))
-    return locked, person, row
+    return locked, person
 
 
 def _confirmed(organization: Organization, domain: str) -> QuerySet[MailDomain]:

@@ -20,7 +20,7 @@ from orgs.roles import Role, TokenScope
 from orgs.services import alert_settings
 from orgs.services.alert_settings import Changed, Changes
 from proxy.control_plane.alerts.listing import alerts_of, messages_of
-from proxy.control_plane.alerts.trial import Trial, send_test
+from proxy.control_plane.alerts.trial import send_test
 
 KINDS = [kind.value for kind in ALL_KINDS]
 _TIME_CHARACTERS, _ZONE_CHARACTERS = 5, 64
@@ -90,13 +90,12 @@ class AlertTestOut(serializers.Serializer[Any]):
 
 def settings_body(row: AlertSettings, secret: str = "") -> dict[str, Any]:
     """The input of AlertSettingsOut and ChangedAlertSettingsOut."""
-    counts = alert_settings.previous_secret_counts(row, clock.now())
     return {
         "kinds": [kind.value for kind in alert_settings.told_kinds(row)],
         "byMail": row.by_mail,
         "webhookUrl": row.webhook_url,
         "secret": secret or None,
-        "previousSecretEndsAt": row.previous_secret_ends_at if counts else None,
+        "previousSecretEndsAt": alert_settings.previous_secret_end(row, clock.now()),
         "quietFrom": alert_settings.as_clock(row.quiet_from),
         "quietUntil": alert_settings.as_clock(row.quiet_until),
         "timeZone": row.time_zone,
@@ -170,8 +169,7 @@ class AlertTest(OrgView):
     }
 
     def post(self, request: Request, org_id: str) -> Response:
-        trial: Trial = send_test(actor=self.actor, organization=self.organization)
-        return self.answer(trial)
+        return self.answer(send_test(actor=self.actor, organization=self.organization))
 
 
 class AlertList(OrgView):

@@ -13,9 +13,8 @@ from gateway.catalog import registry
 from gateway.web.api_view import OrgView
 from gateway.web.gate import Gate
 from gateway.web.operation import Operation
-from orgs import selectors
 from orgs.roles import ROLE_CHOICES, Role, TokenScope
-from proxy.control_plane.vendor_items import VendorItem, items_for
+from proxy.control_plane.vendor_items import VendorItem, items_for, limited_roles
 from proxy.protocol.item_kinds import ItemKind
 
 
@@ -58,13 +57,13 @@ class VendorItems(OrgView):
     def get(self, request: Request, org_id: str, vendor: str) -> Response:
         known = registry.known_vendor(vendor)  # 404 for an unknown vendor, before the vendor is asked
         found = items_for(self.membership, known)
-        limited = {role for slug, role in selectors.allowlists(self.organization.id) if slug == known.slug}
+        limited = limited_roles(self.organization.id, known)
         return self.answer(
             {
                 "resources": list(map(_shown, found[ItemKind.RESOURCE])),
                 "templates": list(map(_shown, found[ItemKind.TEMPLATE])),
                 "prompts": list(map(_shown, found[ItemKind.PROMPT])),
-                "allowedRoles": [role.value for role in Role if role.value not in limited],
+                "allowedRoles": [role.value for role in Role if role not in limited],
             }
         )
 

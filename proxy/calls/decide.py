@@ -149,21 +149,10 @@ def is_said_to_be_missing(caller: Caller, vendor: Vendor, denied: Denied) -> boo
 
 def ended_connection(organization: OrganizationAccess, vendor: Vendor, connection: CredentialRef) -> Denied:
     """The refusal of a call whose connection the vendor no longer accepts."""
-    if connection.scope is CredentialScope.PERSON:
-        return Denied(
-            Denial.NO_CREDENTIALS,
-            f"{vendor.name} no longer accepts your connection. You can sign in again.",
-            vendor.slug,
-            page=own_connections_page(organization, vendor),
-            is_theirs=True,
-            action="Sign in",
-        )
-    return Denied(
-        Denial.NO_CREDENTIALS,
-        f"{vendor.name} no longer accepts the connection. An admin of {organization.name} can sign in again.",
-        vendor.slug,
-        page=_connect_page(organization, vendor),
-        action=CONNECT,
+    return _sign_in_again(
+        *(Denial.NO_CREDENTIALS, organization, vendor, connection),
+        to_holder=f"{vendor.name} no longer accepts your connection. You can sign in again.",
+        to_others=f"{vendor.name} no longer accepts the connection. An admin of {organization.name} can sign in again.",
     )
 
 
@@ -172,22 +161,27 @@ def more_scopes_needed(
 ) -> Denied:
     """The refusal of a call that needs more scopes than the connection has."""
     text = f"{vendor.name} wants more scopes for this call: {scopes}."
-    if connection.scope is CredentialScope.PERSON:
-        return Denied(
-            Denial.VENDOR_SCOPE,
-            f"{text} You can grant them by signing in again.",
-            vendor.slug,
-            page=own_connections_page(organization, vendor),
-            is_theirs=True,
-            action="Sign in",
-        )
-    return Denied(
-        Denial.VENDOR_SCOPE,
-        f"{text} An admin of {organization.name} can grant them by signing in again.",
-        vendor.slug,
-        page=_connect_page(organization, vendor),
-        action=CONNECT,
+    return _sign_in_again(
+        *(Denial.VENDOR_SCOPE, organization, vendor, connection),
+        to_holder=f"{text} You can grant them by signing in again.",
+        to_others=f"{text} An admin of {organization.name} can grant them by signing in again.",
     )
+
+
+def _sign_in_again(
+    denial: Denial,
+    organization: OrganizationAccess,
+    vendor: Vendor,
+    connection: CredentialRef,
+    *,
+    to_holder: str,
+    to_others: str,
+) -> Denied:
+    """A refusal that a new sign-in mends: of the person whose own connection it is, otherwise of an admin."""
+    if connection.scope is CredentialScope.PERSON:
+        page = own_connections_page(organization, vendor)
+        return Denied(denial, to_holder, vendor.slug, page=page, is_theirs=True, action="Sign in")
+    return Denied(denial, to_others, vendor.slug, page=_connect_page(organization, vendor), action=CONNECT)
 
 
 def own_connections_page(organization: OrganizationAccess, vendor: Vendor) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from credentials.resolve import CredentialRef
 from gateway.catalog.vendor import Vendor
@@ -77,14 +77,10 @@ async def find_prompt(context: RequestContext, name: str, asked: Vendor | None) 
                 content = (await fetch(*arguments, deadline=deadline)).content
                 known = (content.by_exposed if asked is None else content.by_own).get(name)
                 if known is not None:
-                    return _with_own(found, known.own)
+                    return replace(found, own=known.own)
     except VendorProblem as problem:
         return _failed(found.vendor, found.credential, problem)
     return UnknownItem(name, found.vendor.slug)
-
-
-def _with_own(found: FoundItem, own: str) -> FoundItem:
-    return FoundItem(found.vendor, found.credential, found.destination, own, found.declared, found.is_bare)
 
 
 async def _at_vendor(

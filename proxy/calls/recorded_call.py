@@ -55,12 +55,12 @@ async def run_recorded(
 ) -> OutcomeT | RateLimited | InternalError:
     """Runs one call until its audit row is committed. Internal errors are outcomes. Raises: FAIL_CLOSED."""
     context.cache = CacheStatus.BYPASS  # a batch has several calls in one exchange
+    slug = call.vendor.slug if call.vendor else ""
     row: OpenCall | None = None
     outcome: OutcomeT | RateLimited | InternalError
     try:
         refused = await admit_call(context, call.open_row, call.vendor if call.is_cli else None)
         if refused is not None:
-            slug = call.vendor.slug if call.vendor else ""
             call_figures.count_outcome(context, call.route, refused, "denied", vendor=slug)
             return refused
         row = call.open_row()
@@ -72,11 +72,10 @@ async def run_recorded(
             await _record_end(context, call, row, CutOff())
         raise
     except FAIL_CLOSED as fault:
-        slug = call.vendor.slug if call.vendor else ""
         call_figures.count_failure(context, call.route, fault, vendor=slug if row is None else row.vendor)
         raise
     except Exception:
-        log.exception("call failed", request_id=context.request_id, vendor=call.vendor.slug if call.vendor else "")
+        log.exception("call failed", request_id=context.request_id, vendor=slug)
         row = row or call.open_row()
         outcome = InternalError()
     try:

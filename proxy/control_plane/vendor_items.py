@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from asgiref.sync import async_to_sync
@@ -15,8 +16,10 @@ from credentials.resolve import resolve
 from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
 from gateway.catalog.vendor import Vendor
+from orgs.access_rules import allowed_tools
 from orgs.models import Membership
-from orgs.selectors import team_ids
+from orgs.roles import Role
+from orgs.selectors import allowlists, team_ids
 from proxy.calls.open_destination import open_destination
 from proxy.control_plane.discovery import NotConnected, VendorFailed
 from proxy.control_plane.vendor_request_limiter import vendor_requests
@@ -55,6 +58,12 @@ def items_for(membership: Membership, vendor: Vendor) -> Items:
     where = open_destination(credential, vendor, wrapped_keys(org_id), org_id)
     with vendor_requests.slot(org_id):
         return async_to_sync(_ask)(vendor, where, settings.DISCOVER_DEADLINE_S)
+
+
+def limited_roles(org_id: UUID, vendor: Vendor) -> list[Role]:
+    """Roles with a list of tools for the vendor, which closes its resources and prompts to them. docs/decisions/0105"""
+    lists = allowlists(org_id)
+    return [role for role in Role if allowed_tools(role, vendor.slug, lists) is not None]
 
 
 async def _ask(vendor: Vendor, destination: Destination, within_s: float) -> Items:

@@ -22,14 +22,14 @@ from gateway.lib.translated import translated
 from gateway.mail.outbox import is_on
 from gateway.web.form_page import OrgFormPage
 from gateway.web.gate import Gate
-from orgs.alert_terms import ALL_KINDS, URL_CHARACTERS, AlertKind, Moment
+from orgs.alert_terms import ALL_KINDS, URL_CHARACTERS
 from orgs.models import Alert, AlertMessage, AlertSettings
 from orgs.notices import recipient_of
 from orgs.roles import Role
 from orgs.services import alert_settings
 from orgs.services.alert_settings import Changes, change_settings, rotate_secret, settings_of
 from proxy.control_plane.alerts import words
-from proxy.control_plane.alerts.listing import messages_of, open_alerts_of, told_by
+from proxy.control_plane.alerts.listing import messages_of, open_alerts_of, told_by, told_in
 from proxy.control_plane.alerts.trial import Trial, send_test
 
 PAGE = "proxy_pages:alerts"
@@ -174,9 +174,7 @@ class AlertsPage(OrgFormPage[AlertSettingsForm]):
             "sent": [_message_row(each) for each in messages_of(self.organization)[:SHOWN]],
             "explained": [(kind.value, words.EXPLAINED[kind]) for kind in ALL_KINDS],
             "has_webhook": bool(self.row.webhook_url),
-            "previous_secret_ends_at": self.row.previous_secret_ends_at
-            if alert_settings.previous_secret_counts(self.row, clock.now())
-            else None,
+            "previous_secret_ends_at": alert_settings.previous_secret_end(self.row, clock.now()),
             "may_get_mail": is_on() and recipient_of(self.actor) is not None,
             "time_zones": alert_settings.COMMON_ZONES,
         }
@@ -192,6 +190,5 @@ def _alert_row(alert: Alert) -> AlertRow:
 def _message_row(message: AlertMessage) -> MessageRow:
     if not message.kind:
         return MessageRow(message, gettext("Test message"), "")
-    kind = AlertKind(message.kind)
-    told = words.Told(kind, Moment(message.moment), message.label, message.detail, message.level)
-    return MessageRow(message, words.headline(told), words.page_of(message.organization_id, kind, message.cause))
+    told = told_in(message)
+    return MessageRow(message, words.headline(told), words.page_of(message.organization_id, told.kind, message.cause))

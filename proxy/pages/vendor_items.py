@@ -11,9 +11,8 @@ from django.utils.translation import gettext, gettext_lazy
 from gateway.lib.errors import DomainError, NotFound
 from gateway.lib.translated import translated
 from gateway.web.gate import Gate
-from orgs import selectors
 from orgs.roles import Role
-from proxy.control_plane.vendor_items import Items, items_for
+from proxy.control_plane.vendor_items import Items, items_for, limited_roles
 from proxy.pages.vendor import VendorThingPage
 from proxy.protocol.item_kinds import ItemKind
 
@@ -43,9 +42,8 @@ class VendorItemsPage(VendorThingPage):
 
     def _rights(self) -> dict[str, Any]:
         """The roles whose list of tools closes the vendor's resources and prompts."""
-        slug = self.vendor.slug
-        limited = {role for vendor, role in selectors.allowlists(self.organization.id) if vendor == slug}
-        return {"limited_roles": [translated(role.value) for role in Role if role.value in limited]}
+        limited = limited_roles(self.organization.id, self.vendor)
+        return {"limited_roles": [translated(role.value) for role in limited]}
 
 
 def _lists(found: Items) -> list[dict[str, Any]]:

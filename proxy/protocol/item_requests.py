@@ -19,7 +19,7 @@ Read = tuple[str, bool, dict[str, Any], str]
 
 
 def read(method: str, params: dict[str, Any]) -> Read:
-    """A name that cannot be used is \"\"."""
+    """A name that cannot be used is empty."""
     if method == READ:
         return _address(params.get("uri"), {}, "params.uri")
     if method == GET:

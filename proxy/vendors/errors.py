@@ -141,6 +141,10 @@ def bad_response(detail: str) -> VendorProblem:
     )
 
 
+def no_common_version() -> VendorProblem:
+    return bad_response("it refuses every protocol version that the gateway speaks")
+
+
 def interrupted() -> VendorProblem:
     return bad_response("it was cut off or is not HTTP")
 

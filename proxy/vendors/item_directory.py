@@ -60,7 +60,7 @@ class ItemDirectory:
         return session.capabilities
 
     def may_have_resources(self, key: PoolKey) -> bool:
-        """False if the vendor declared that it has none. No look at a result of a tool is as cheap."""
+        """False if the vendor declared that it has none. Cheaper than a look at the result of a tool."""
         declared = self._declared.peek(key)
         return declared is None or Capability.RESOURCES in declared
 

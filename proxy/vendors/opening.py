@@ -115,7 +115,7 @@ class Opener:
         try:
             await session.initialize(deadline=deadline)
         except OtherEra as refused:
-            raise errors.bad_response("it refuses every protocol version that the gateway speaks") from refused
+            raise errors.no_common_version() from refused
         return session
 
     def _new(self, kind: type[S], verdict: Verdict | None) -> S:

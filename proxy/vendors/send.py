@@ -108,7 +108,7 @@ async def _send_request(
 def _final_error(stale: StaleSession) -> replies.RpcError:
     """The vendor's own error, when the request is not retried. Raises: VendorProblem without one."""
     if isinstance(stale, OtherEra):
-        raise errors.bad_response("it refuses every protocol version that the gateway speaks") from stale
+        raise errors.no_common_version() from stale
     if stale.is_certain:
         raise errors.unavailable("The vendor drops its sessions immediately.", errors.Evidence.RESPONDED) from stale
     if stale.error is None:

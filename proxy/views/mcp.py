@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import msgspec
 from django.conf import settings
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -23,7 +22,6 @@ from gateway.catalog.vendor import Vendor
 from gateway.hot_path_request import HotPathRequest
 from gateway.lib import strict_json
 from gateway.lib.byte_budget import FREE_BYTES
-from gateway.lib.sentences import plain
 from gateway.lib.shared_body import SharedBody
 from gateway.middleware.body_parts import ClientDisconnected
 from proxy.calls.ask_item import ItemCall, ask_item
@@ -227,7 +225,7 @@ async def _list_items(context: RequestContext, vendor: Vendor | None, message: j
     found = await mcp_items.listed(context, vendor, message.method)
     if not found.is_offered:
         return (jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found"),)
-    meta = mcp_items.meta_of(found)
+    meta = mcp_items.meta_of(found.unavailable)
     end = b',"_meta":%b}}' % mcp_items.encoded(meta) if meta else b"}}"
     return jsonrpc.result_head(message.id) + b"{", *mcp_items.members(message.method, found), end
 
@@ -238,9 +236,8 @@ async def _list(context: RequestContext, route: Route, vendor: Vendor | None, me
     if route.is_compact:
         return (jsonrpc.result_bytes(message.id, b'{"tools":[%b]}' % compact_tools.LIST),)
     listed = await list_tools(context, [vendor] if vendor else None)
-    # The result of tools/list has no member of its own for the reasons.
-    meta = msgspec.json.encode({"gateway/unavailable": listed.unavailable}, enc_hook=plain)
-    end = b'],"_meta":%b}' % meta if listed.unavailable else b"]}"
+    meta = mcp_items.meta_of(listed.unavailable)
+    end = b'],"_meta":%b}' % mcp_items.encoded(meta) if meta else b"]}"
     # The body is one object for all callers with the same tools: it is sent as it is, and not joined.
     return jsonrpc.result_head(message.id) + b'{"tools":[', listed.body, end + b"}"
 

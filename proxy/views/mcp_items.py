@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -35,9 +36,9 @@ def members(method: str, found: ListedItems) -> list[bytes]:
     return [b'"%b":[' % LISTS[method].member.encode(), *parts[1:], b"]"]
 
 
-def meta_of(found: ListedItems) -> dict[str, Any]:
-    """The result has no member of its own for the reasons."""
-    return {"gateway/unavailable": found.unavailable} if found.unavailable else {}
+def meta_of(unavailable: Mapping[str, str]) -> dict[str, Any]:
+    """The result of a list has no member of its own for the reasons why vendors are missing. Also for `tools/list`."""
+    return {"gateway/unavailable": unavailable} if unavailable else {}
 
 
 def encoded(meta: dict[str, Any]) -> bytes:

@@ -103,7 +103,7 @@ async def _list_items(context: RequestContext, vendor: Vendor | None, asked: Mod
     found = await mcp_items.listed(context, vendor, asked.method)
     if not found.is_offered:
         return refused(errors.method_not_found(asked.id))
-    before = jsonrpc.result_head(asked.id) + results.before_list(_server(), mcp_items.meta_of(found))
+    before = jsonrpc.result_head(asked.id) + results.before_list(_server(), mcp_items.meta_of(found.unavailable))
     return responses.json_parts((before, *mcp_items.members(asked.method, found), b"}}"))
 
 
@@ -114,8 +114,7 @@ async def _list(context: RequestContext, route: Route, vendor: Vendor | None, as
         before, after = results.around_list(_server(), {})
         return responses.json_parts((jsonrpc.result_head(asked.id) + before, compact_tools.LIST, after + b"}"))
     listed = await list_tools(context, [vendor] if vendor else None)
-    meta = {"gateway/unavailable": listed.unavailable} if listed.unavailable else {}
-    before, after = results.around_list(_server(), meta)
+    before, after = results.around_list(_server(), mcp_items.meta_of(listed.unavailable))
     return responses.json_parts((jsonrpc.result_head(asked.id) + before, listed.body, after + b"}"))
 
 
@@ -200,7 +199,7 @@ async def _rendered(context: RequestContext, route: Route, asked: ModernRequest,
         raw = outcome.raw_result
         return await _spliced(context, asked, partial(results.of_tool, raw, _server()), len(raw))
     if isinstance(outcome, Asked):
-        return 200, jsonrpc.result(asked.id, results.complete(outcome.result, _server()))
+        return 200, jsonrpc.result(asked.id, results.input_required(outcome.result, _server()))
     if isinstance(outcome, Denied):
         if (
             outcome.is_theirs

@@ -16,7 +16,7 @@ import structlog
 from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 
-from audit.shipping.platforms.exchange import Delivered, DestinationRefused
+from audit.shipping.platforms.exchange import DestinationRefused
 from gateway.lib import clock, ids
 from gateway.lib.database_threads import give_connections_back
 from gateway.lib.guarded_client import Response, send
@@ -25,7 +25,8 @@ from gateway.mail.sending import pause_after
 from orgs.alert_terms import WEBHOOK_GIVEN_UP_AFTER
 from orgs.models import AlertMessage, AlertSettings
 from orgs.models.alert import DETAIL_CHARACTERS
-from proxy.control_plane.alerts.webhook import event_of, sender_of
+from orgs.services.alert_settings import settings_of_each
+from proxy.control_plane.alerts.webhook import deliver, sender_of
 
 AT_ONCE = 64  # requests
 LONGEST_S = 20.0  # no request is begun after it
@@ -60,8 +61,7 @@ class _Parcel:
         sender = sender_of(self.settings, self.request)
         if isinstance(sender, DestinationRefused):
             return sender.reason
-        verdict = sender.send([event_of(self.message, self.message.organization.name)]).verdict
-        return None if isinstance(verdict, Delivered) else sender.words(verdict.reason)
+        return deliver(sender, self.message, self.message.organization.name)
 
 
 def deliver_waiting(request: Callable[..., Response] = send) -> int:
@@ -98,11 +98,8 @@ def _claimed(claim: UUID, most: int, request: Callable[..., Response]) -> list[_
     if not mine.update(claim=claim, next_attempt_at=now + CLAIMED_FOR):
         return []
     messages = list(AlertMessage.objects.filter(claim=claim, webhook=WAITING).select_related("organization"))
-    rows = {row.pk: row for row in AlertSettings.objects.filter(pk__in={each.organization_id for each in messages})}
-    return [
-        _Parcel(each, rows.get(each.organization_id) or AlertSettings(organization=each.organization), request)
-        for each in messages
-    ]
+    rows = settings_of_each({each.organization_id for each in messages})
+    return [_Parcel(each, rows[each.organization_id], request) for each in messages]
 
 
 def _write(message: AlertMessage, reason: str | None) -> bool:

@@ -9,6 +9,11 @@ from uuid import UUID
 
 from orgs.alert_terms import AlertKind
 
+# Details of an end.
+EXPIRED, EXTENDED, DELETED, DISCONNECTED, PAUSED = "expired", "extended", "deleted", "disconnected", "paused"
+# The detail of credentials that came from a sign-in.
+SIGN_IN_NEEDED = "sign-in needed"
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:

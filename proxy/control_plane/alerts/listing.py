@@ -8,7 +8,7 @@ from gateway.lib import clock
 from orgs.alert_terms import MESSAGES_KEPT_FOR, AlertKind, Moment
 from orgs.models import Alert, AlertMessage, Organization
 from proxy.control_plane.alerts import words
-from proxy.control_plane.alerts.looks import SIGN_IN_NEEDED
+from proxy.control_plane.alerts.facts import SIGN_IN_NEEDED
 
 
 def alerts_of(organization: Organization) -> QuerySet[Alert]:
@@ -38,6 +38,12 @@ def in_words_of(alert: Alert) -> str:
 
 def told_by(alert: Alert) -> words.Told:
     return words.Told(AlertKind(alert.kind), Moment.BEGIN, alert.label, alert.detail, alert.level)
+
+
+def told_in(message: AlertMessage) -> words.Told:
+    """Of a message that is not a test."""
+    moment = Moment(message.moment)
+    return words.Told(AlertKind(message.kind), moment, message.label, message.detail, message.level)
 
 
 def remove_old() -> int:

@@ -34,17 +34,23 @@ from orgs.alert_terms import (
     AlertKind,
 )
 from orgs.models import Alert, KnownTool, Organization
-from proxy.control_plane.alerts.facts import Cause, Fact, Found
+from proxy.control_plane.alerts.facts import (
+    DELETED,
+    DISCONNECTED,
+    EXPIRED,
+    EXTENDED,
+    PAUSED,
+    SIGN_IN_NEEDED,
+    Cause,
+    Fact,
+    Found,
+)
 from proxy.control_plane.health.states import HealthStatus, VendorHealth
 
 REJECTED_WITHIN = timedelta(hours=1)
 # The credentials of so many organizations are looked at in one round, of each: newly rejected, and told of.
 ORGANIZATIONS_A_LOOK = 200
 PLAN = "plan"
-# Details of an end.
-EXPIRED, EXTENDED, DELETED, DISCONNECTED, PAUSED = "expired", "extended", "deleted", "disconnected", "paused"
-# The detail of credentials that came from a sign-in.
-SIGN_IN_NEEDED = "sign-in needed"
 
 
 @dataclass(frozen=True, slots=True)

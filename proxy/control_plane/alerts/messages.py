@@ -20,8 +20,8 @@ _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A message that is due. `settings`: those of its organization."""
+class DueMessage:
+    """`settings`: those of the organization."""
 
     alert: Alert
     moment: Moment
@@ -35,12 +35,12 @@ class _People:
     admins: tuple[Recipient, ...] = ()
 
 
-def queue_messages(told: Sequence[Told], now: datetime) -> int:
+def queue_messages(due: Sequence[DueMessage], now: datetime) -> int:
     """Return their number."""
-    people = _people_of({each.alert.organization_id for each in told if each.settings.by_mail})
+    people = _people_of({each.alert.organization_id for each in due if each.settings.by_mail})
     messages: list[AlertMessage] = []
     mails: list[OutgoingMail] = []
-    for each in told:
+    for each in due:
         message = _message(each, now)
         own = _mails(each, message, people[each.alert.organization_id]) if each.settings.by_mail else []
         message.mails = len(own)
@@ -52,33 +52,33 @@ def queue_messages(told: Sequence[Told], now: datetime) -> int:
     return len(messages)
 
 
-def _message(told: Told, now: datetime) -> AlertMessage:
-    alert = told.alert
+def _message(due: DueMessage, now: datetime) -> AlertMessage:
+    alert = due.alert
     return AlertMessage(
         organization_id=alert.organization_id,
         alert=alert,
         kind=alert.kind,
         cause=alert.cause,
-        moment=told.moment.value,
+        moment=due.moment.value,
         label=alert.label,
         detail=alert.detail,
         level=alert.level,
         began_at=alert.began_at,
         created_at=now,
         next_attempt_at=now,
-        webhook=webhook_state(told.settings),
+        webhook=_webhook_state(due.settings),
     )
 
 
-def webhook_state(settings: AlertSettings) -> str:
-    """The first state of a message."""
+def _webhook_state(settings: AlertSettings) -> str:
+    """The first state of a message at the webhook."""
     return (AlertMessage.Delivery.WAITING if settings.webhook_url else AlertMessage.Delivery.NONE).value
 
 
-def _mails(told: Told, message: AlertMessage, people: _People) -> list[OutgoingMail]:
+def _mails(due: DueMessage, message: AlertMessage, people: _People) -> list[OutgoingMail]:
     if not is_on():
         return []
-    to = people.owners if told.alert.kind in OF_OWNERS else people.owners + people.admins
+    to = people.owners if due.alert.kind in OF_OWNERS else people.owners + people.admins
     facts = {
         "organization": people.organization,
         "org_id": str(message.organization_id),
@@ -89,7 +89,7 @@ def _mails(told: Told, message: AlertMessage, people: _People) -> list[OutgoingM
         "detail": message.detail,
         "level": message.level,
         "began_at": message.began_at,
-        "ended_at": told.alert.ended_at or message.created_at,
+        "ended_at": due.alert.ended_at or message.created_at,
     }
     return mails_for(ALERT, to, organization_id=message.organization_id, facts=facts, about=message.pk)
 

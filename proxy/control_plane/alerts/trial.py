@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from audit.shipping.platforms.exchange import Delivered, DestinationRefused
+from audit.shipping.platforms.exchange import DestinationRefused
 from audit.shipping.sending import Sender
 from audit.shipping.trial import trial_slot
 from gateway.lib import clock
@@ -19,7 +19,7 @@ from orgs.models import AlertMessage, Organization, User
 from orgs.notices import recipient_of
 from orgs.services.alert_settings import settings_of
 from proxy.control_plane.alerts.mail import ALERT
-from proxy.control_plane.alerts.webhook import event_of, sender_of
+from proxy.control_plane.alerts.webhook import deliver, sender_of
 
 NOTHING = sentence("Nothing to test: there is no webhook, and we can’t email you.")
 
@@ -50,7 +50,8 @@ def send_test(*, actor: User, organization: Organization, request: Callable[...,
         )
     accepted, answer = None, ""
     if row.webhook_url:
-        accepted, answer = _send(sender_of(row, request), message, organization.name)
+        refusal = _refusal(sender_of(row, request), message, organization.name)
+        accepted, answer = refusal is None, refusal or ""
         message.webhook = (AlertMessage.Delivery.SENT if accepted else AlertMessage.Delivery.FAILED).value
         message.attempts, message.reason = 1, answer
         message.delivered_at = clock.now() if accepted else None
@@ -58,10 +59,10 @@ def send_test(*, actor: User, organization: Organization, request: Callable[...,
     return Trial("" if recipient is None else recipient.address, accepted, answer)
 
 
-def _send(sender: Sender | DestinationRefused, message: AlertMessage, name: str) -> tuple[bool, str]:
+def _refusal(sender: Sender | DestinationRefused, message: AlertMessage, name: str) -> str | None:
+    """Why the webhook did not accept the message; None if it did."""
     if isinstance(sender, DestinationRefused):
-        return False, sender.reason
+        return sender.reason
     with trial_slot(message.organization_id):
         give_connections_back()
-        verdict = sender.send([event_of(message, name)]).verdict
-    return (True, "") if isinstance(verdict, Delivered) else (False, sender.words(verdict.reason))
+        return deliver(sender, message, name)

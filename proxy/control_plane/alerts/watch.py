@@ -24,13 +24,13 @@ from credentials.selectors import vendors_in_use
 from gateway.coordination import backend
 from gateway.lib import clock
 from orgs.alert_terms import OF_LAPSED, AlertKind
-from orgs.models import Alert, AlertSettings, Organization
+from orgs.models import Alert, Organization
 from orgs.models.alert import DETAIL_CHARACTERS, LABEL_CHARACTERS
-from orgs.services.alert_settings import quiet_end
+from orgs.services.alert_settings import quiet_end, settings_of_each
 from proxy.control_plane.alerts import telling
 from proxy.control_plane.alerts.facts import Fact, Found
 from proxy.control_plane.alerts.looks import EACH_ROUND, EACH_SLOW_ROUND, Look, Round, cause_of
-from proxy.control_plane.alerts.messages import Told, queue_messages
+from proxy.control_plane.alerts.messages import DueMessage, queue_messages
 from proxy.control_plane.health import state_cache
 
 CURSOR = "alerts"
@@ -66,11 +66,10 @@ def _round(this: Round, looks: Mapping[AlertKind, Look]) -> int:
         counting[AlertKind(alert.kind)].append(alert)
     decided: list[Alert] = []
     for kind, look in looks.items():
-        found = look(this, counting[kind])
-        decided += _noted(this.now, found, counting[kind], book)
-    told = _told(this.now, decided)
+        decided += _noted(this.now, look(this, counting[kind]), counting[kind], book)
+    due = _due_messages(this.now, decided)
     book.save(decided)
-    return queue_messages(told, this.now)
+    return queue_messages(due, this.now)
 
 
 class _Book:
@@ -137,20 +136,20 @@ def _fitting(fact: Fact) -> Fact:
     return replace(fact, label=fact.label[:LABEL_CHARACTERS], detail=fact.detail[:DETAIL_CHARACTERS])
 
 
-def _told(now: datetime, alerts: Sequence[Alert]) -> list[Told]:
+def _due_messages(now: datetime, alerts: Sequence[Alert]) -> list[DueMessage]:
     org_ids = {each.organization_id for each in alerts}
-    rows = {row.pk: row for row in AlertSettings.objects.filter(pk__in=org_ids)}
+    rows = settings_of_each(org_ids)
     lapsed = _lapsed(org_ids)
-    told = []
+    due = []
     for alert in alerts:
         if alert.organization_id in lapsed and alert.kind not in OF_LAPSED:
             continue
-        row = rows.get(alert.organization_id) or AlertSettings(organization_id=alert.organization_id)
+        row = rows[alert.organization_id]
         if alert.kind in row.muted_kinds:
             telling.keep_silent(alert)
         elif quiet_end(row, now) is None and (moment := telling.next_message(alert, now)):
-            told.append(Told(alert, moment, row))
-    return told
+            due.append(DueMessage(alert, moment, row))
+    return due
 
 
 def _lapsed(org_ids: set[UUID]) -> set[UUID]:

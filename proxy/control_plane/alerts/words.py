@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from gateway.lib.translated import translated
 from orgs.alert_terms import EXPIRY_DAYS, AlertKind, Moment
-from proxy.control_plane.alerts.looks import DELETED, DISCONNECTED, EXTENDED, PAUSED, SIGN_IN_NEEDED
+from proxy.control_plane.alerts.facts import DELETED, DISCONNECTED, EXTENDED, PAUSED, SIGN_IN_NEEDED
 from proxy.control_plane.health.words import in_words
 
 NAMES: Mapping[AlertKind, str | Promise] = {

@@ -122,7 +122,7 @@ def passed_on(capabilities: Mapping[str, Any]) -> dict[str, Any]:
 
 def result(asked: InputRequired, state: str) -> dict[str, Any]:
     """The members of the caller's result, with the state that it shall bring back."""
-    members: dict[str, Any] = {"resultType": INPUT_REQUIRED, "requestState": state}
+    members: dict[str, Any] = {"requestState": state}
     return {**members, "inputRequests": asked.questions} if asked.questions else members
 
 

@@ -22,7 +22,7 @@ from oauth_ext.models import Client
 from orgs.alert_terms import AlertKind
 from orgs.models import Alert, KnownTool, Membership, Organization, ServerAccess, Team, TeamMembership, User
 from orgs.services.access_requests import create_request
-from proxy.control_plane.alerts.looks import SIGN_IN_NEEDED
+from proxy.control_plane.alerts.facts import SIGN_IN_NEEDED
 from proxy.control_plane.health.states import HealthStatus
 from tests.api.audit.rows import add_row
 from tests.api.pages.conftest import INERT, SCRIPT, Site, notices, text
