@@ -386,3 +386,18 @@ async def test_a_result_of_an_unknown_type_is_no_result(way: Way, kind: object) 
     way.vendor.result = {"resultType": kind}
     assert await way.fails() is VendorFault.BAD_RESPONSE
     assert way.vendor.ran == 1
+
+
+@pytest.mark.parametrize("code", [-32020, -32022])
+async def test_a_code_of_an_earlier_vendors_own_repeats_no_call(way: Way, code: int) -> None:
+    """The earlier revisions leave these codes to servers: the tool may have run before the vendor answers so."""
+    way.vendor.era = "earlier"
+
+    async def runs_and_refuses(writer: StreamWriter, asked: dict[str, Any]) -> None:
+        way.vendor.ran += 1
+        refuse(writer, {"code": code, "message": "quota of the month used up"}, message_id=asked["id"])
+
+    way.vendor.answers["tools/call"] = runs_and_refuses
+    found = await way.send()
+    assert isinstance(found, replies.RpcError)
+    assert (found.code, way.vendor.ran, way.vendor.seen["tools/call"]) == (code, 1, 1)
