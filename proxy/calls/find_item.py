@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from credentials.resolve import CredentialRef
 from gateway.catalog.vendor import Vendor
@@ -16,8 +17,10 @@ from proxy.outcomes import BadArguments, Denial, Denied, Failed, UnknownItem
 from proxy.protocol import item_addresses
 from proxy.protocol.item_kinds import Capability, ItemKind
 from proxy.request_context import RequestContext
+from proxy.vendors import fair_scheduler
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
+from proxy.vendors.item_list import ItemList
 
 MAX_NAMED = 5  # candidates in an answer
 
@@ -126,11 +129,16 @@ async def _owners_of(context: RequestContext, address: str) -> list[Vendor]:
     exact = await _listing(context, (ItemKind.RESOURCE, ItemKind.TEMPLATE), address)
     if exact:
         return exact
-    templates = await known_lists(context, ItemKind.TEMPLATE)
+    lists = await known_lists(context, ItemKind.TEMPLATE)
+    work = partial(_fitting, lists, address)
+    size_bytes = sum(len(listed.own_body) for _, listed in lists)
+    return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, size_bytes)
+
+
+def _fitting(lists: Iterable[tuple[Vendor, ItemList]], address: str) -> list[Vendor]:
+    """The vendors with a template that fits; thread-safe."""
     return [
-        vendor
-        for vendor, listed in templates
-        if any(item_addresses.fits(template, address) for template in listed.by_own)
+        vendor for vendor, listed in lists if any(item_addresses.fits(template, address) for template in listed.by_own)
     ]
 
 
