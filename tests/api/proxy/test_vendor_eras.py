@@ -119,6 +119,16 @@ async def test_marked_arguments_are_repeated_in_headers(way: Way) -> None:
     assert "x-evil" not in way.vendor.headers
 
 
+async def test_marked_arguments_that_are_too_long_for_a_head_are_not_sent(way: Way) -> None:
+    schema = {"type": "object", "properties": {"place": {"type": "string", "x-mcp-header": "Place"}}}
+    tool = ToolRequest(json.dumps({"name": "write", "inputSchema": schema}).encode())
+    found = await way.send(params={"name": "write", "arguments": {"place": "x" * 20_000}}, tool=tool)
+    assert isinstance(found, replies.RpcError)
+    assert (found.code, json.loads(found.raw_error)["code"]) == (-32602, -32602)
+    assert way.vendor.seen["tools/call"] == 0
+    await way.runs()
+
+
 async def test_an_earlier_vendor_gets_the_same_bytes_as_ever(way: Way, transport: VendorTransport) -> None:
     way.vendor.era = "earlier"
     await way.runs()
