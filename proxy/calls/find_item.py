@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from credentials.resolve import CredentialRef
 from gateway.catalog.vendor import Vendor
@@ -15,8 +17,10 @@ from proxy.outcomes import BadArguments, Denial, Denied, Failed, UnknownItem
 from proxy.protocol import item_addresses
 from proxy.protocol.item_kinds import Capability, ItemKind
 from proxy.request_context import RequestContext
+from proxy.vendors import fair_scheduler
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
+from proxy.vendors.item_list import ItemList
 
 MAX_NAMED = 5  # candidates in an answer
 
@@ -129,8 +133,15 @@ async def _owners_of(context: RequestContext, address: str) -> list[Vendor] | Fa
     if failed or others:
         return [*failed, *others][0]
     exact = {vendor.slug: vendor for vendor, listed in (*resources, *templates) if address in listed.by_own}
-    return list(exact.values()) or [
-        vendor
-        for vendor, listed in templates
-        if any(item_addresses.fits(template, address) for template in listed.by_own)
+    if exact:
+        return list(exact.values())
+    work = partial(_fitting, templates, address)
+    size_bytes = sum(len(listed.own_body) for _, listed in templates)
+    return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, size_bytes)
+
+
+def _fitting(lists: Iterable[tuple[Vendor, ItemList]], address: str) -> list[Vendor]:
+    """The vendors with a template that fits; thread-safe."""
+    return [
+        vendor for vendor, listed in lists if any(item_addresses.fits(template, address) for template in listed.by_own)
     ]

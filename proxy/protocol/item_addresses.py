@@ -16,12 +16,17 @@ from urllib.parse import unquote
 
 MAX_CHARACTERS: Final = 4_096
 AUDITED_CHARACTERS: Final = 512
+# Longer ones, and templates of more expressions, do not fit: the time of a search grows with their product.
+MAX_FITTED_CHARACTERS: Final = 1_024  # of an address
+MAX_TEMPLATE_CHARACTERS: Final = 512
+MAX_EXPRESSIONS: Final = 32
 APP_SCHEME: Final = "ui://"
 _DIGIT_MARK: Final = "v."
 
 _app = re.compile(re.escape(APP_SCHEME), re.IGNORECASE).match
 _expression = re.compile(r"\{[^{}]*\}")
-_user_info = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/@]*@")
+_user_info = re.compile(r"://[^/\\]*@")  # up to the last @: a user may contain one
+_cut_authority = re.compile(r"://[^/\\]*\Z")
 
 
 def exposed(slug: str, uri: str) -> str:
@@ -73,19 +78,26 @@ def _climbs(address: str) -> bool:
 
 def audited(uri: str) -> str:
     """The address as the request log has it: without query, fragment and user, which may hold secrets."""
-    bare = re.split(r"[?#]", uri, maxsplit=1)[0]
-    return _user_info.sub(r"\1", bare)[:AUDITED_CHARACTERS]
+    bare = re.split(r"[?#]", uri[:MAX_CHARACTERS], maxsplit=1)[0]
+    shown = _user_info.sub("://", bare)
+    if len(bare) == MAX_CHARACTERS:  # perhaps cut in the middle of a user
+        shown = _cut_authority.sub("://", shown)
+    return shown[:AUDITED_CHARACTERS]
 
 
 def fits(template: str, address: str) -> bool:
     """Whether the address may be made of the template. Only to find its vendor: expressions stand for any text.
 
     A template must begin with a scheme: `{+any}` would attract the addresses of other vendors. A simple expression
-    has no slash. Takes time in proportion to both texts, whatever a vendor writes.
+    has no slash. Takes a millisecond at most, whatever a vendor writes.
     """
+    if len(template) > MAX_TEMPLATE_CHARACTERS or len(address) > MAX_FITTED_CHARACTERS:
+        return False
+    if not address.startswith(template.partition("{")[0]):
+        return False
     literals, expressions = _expression.split(template), _expression.findall(template)
     first, *rest = literals
-    if ":" not in first or not address.startswith(first):
+    if ":" not in first or len(expressions) > MAX_EXPRESSIONS or not address.startswith(first):
         return False
     place = len(first)
     for position, (expression, literal) in enumerate(zip(expressions, rest, strict=True)):

@@ -18,6 +18,7 @@ from proxy.protocol.reserved_meta import members_of
 
 MAX_BLOCKS: Final = 10_000
 _MENTIONED: Final = b'"resource'  # the start of both types of blocks
+_ESCAPED: Final = (rb"\u006", rb"\u007")  # starts of escaped letters: "\u0072esource" is the same type
 _UI: Final = "ui"
 _UI_MEMBER: Final = "resourceUri"
 _UI_EARLIER: Final = "ui/resourceUri"  # one member in place of an object
@@ -30,19 +31,19 @@ _Change = Callable[[dict[str, Raw]], bool]  # of an object's members; whether th
 
 def of_tool(raw_result: bytes, slug: str) -> bytes:
     """A result of tools/call; the same object if no address stands in it."""
-    if _MENTIONED not in raw_result:
+    if not mentions_address(raw_result):
         return raw_result
     return _with_list(raw_result, "content", lambda block: _change_block(block, slug))
 
 
 def mentions_address(raw_result: bytes) -> bool:
     """Whether `of_tool` would look at the result."""
-    return _MENTIONED in raw_result
+    return _MENTIONED in raw_result or any(escaped in raw_result for escaped in _ESCAPED)
 
 
 def of_prompt(raw_result: bytes, slug: str) -> bytes:
     """A result of prompts/get."""
-    if _MENTIONED not in raw_result:
+    if not mentions_address(raw_result):
         return raw_result
     return _with_list(raw_result, "messages", lambda message: _within(message, "content", slug))
 

@@ -13,6 +13,7 @@ from proxy.protocol.replies import RpcError, VendorResult
 MEMBER: Final = "gateway/refused"
 _MAX_METHODS: Final = 5
 _METHOD_CHARACTERS: Final = 64
+MAX_WORDED_BYTES: Final = 1024 * 1024  # a longer result has them in `_meta` alone: its blocks may be millions
 
 _objects = msgspec.json.Decoder(dict[str, Raw])
 _lists = msgspec.json.Decoder(list[Raw])
@@ -37,10 +38,12 @@ def told(answer: VendorResult | RpcError, refused: Sequence[str]) -> VendorResul
             message = f"{answer.message} {text}"
             return RpcError(answer.id, answer.code, message, _encode({**error, "message": message}))
         members: dict[str, Any] = _objects.decode(answer.raw_result)
-        blocks: list[Any] = _lists.decode(members.get("content", b"[]"))
+        is_short = len(answer.raw_result) <= MAX_WORDED_BYTES
+        blocks: list[Any] = _lists.decode(members.get("content", b"[]")) if is_short else []
         meta: dict[str, Any] = _objects.decode(members.get("_meta", b"{}"))
     except (msgspec.DecodeError, RecursionError):
         return answer  # the reader of the result finds the fault
-    members["content"] = [*blocks, {"type": "text", "text": text}]
+    if is_short:
+        members["content"] = [*blocks, {"type": "text", "text": text}]
     members["_meta"] = {**meta, MEMBER: refused}
     return VendorResult(answer.id, _encode(members), answer.is_error)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, replies, sse
 from proxy.protocol.modern import eras, headers, input_required, listed_tools, param_headers, vendor_requests
@@ -106,7 +108,10 @@ class ModernSession(VendorSession):
         if tool is not None:
             definition = tool.definition
             work = partial(param_headers.of_call, definition, params.get("arguments") or {})
-            more = await fair_scheduler.run_small_inline(self.owner, work, len(definition))
+            try:
+                more = await fair_scheduler.run_small_inline(self.owner, work, len(definition))
+            except param_headers.TooLong as fault:  # nothing is sent: without them the vendor had to refuse
+                return _refused_here(message_id, str(fault))
         try:
             capabilities = None if tool is None else tool.capabilities
             sent = self._send_request(
@@ -134,7 +139,8 @@ class ModernSession(VendorSession):
     async def _complete(self, method: str, found: replies.VendorResult) -> RpcResponse:
         """The result as the earlier revisions have it. Raises: VendorProblem for one that is not complete."""
         try:
-            kind = vendor_requests.result_type(found.raw_result)
+            look = partial(vendor_requests.result_type, found.raw_result)
+            kind = await fair_scheduler.run_small_inline(self.owner, look, len(found.raw_result))
             if kind == input_required.INPUT_REQUIRED and method == "tools/call":
                 return input_required.read(found)
         except replies.BadVendorReply as fault:
@@ -198,6 +204,11 @@ class ModernSession(VendorSession):
 
     def _reply_to_request(self, message: replies.VendorMessage) -> None:
         """The revision has no requests of servers: nothing could take the answer."""
+
+
+def _refused_here(message_id: int, text: str) -> replies.RpcError:
+    raw = msgspec.json.encode({"code": jsonrpc.INVALID_PARAMS, "message": text})
+    return replies.RpcError(message_id, jsonrpc.INVALID_PARAMS, text, raw)
 
 
 def _told_in_words(error: replies.RpcError, tool: ToolRequest | None) -> RpcResponse:

@@ -84,9 +84,12 @@ async def _send_request(
     is_repeatable: bool,
     tool: ToolRequest | None,
 ) -> replies.VendorResult | replies.RpcError:
+    refusal: replies.RpcError | None = None
     for last_try in (False, True):
         with timing.session:
             session = await pool.lease(destination, deadline=deadline)
+        if refusal is not None and not session.is_modern:
+            return refusal
         if tool is not None and tool.is_retry and not session.is_modern:
             raise errors.bad_response("it asked in a revision that it does not speak any more")
         try:
@@ -96,6 +99,9 @@ async def _send_request(
             pool.evict(destination, session, is_of_other_era=isinstance(stale, OtherEra))
             if last_try or not (stale.is_certain or is_repeatable):
                 return _final_error(stale)
+            if isinstance(stale, OtherEra) and not session.is_modern and not is_repeatable:
+                # In the earlier revisions the code may be the vendor's own, after the tool ran: only in the other one.
+                refusal = stale.error
         except errors.VendorProblem as problem:
             pool.circuits.record(destination, problem.evidence)
             raise

@@ -20,7 +20,7 @@ from proxy.protocol.item_kinds import Capability
 from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.protocol.modern import eras
 from proxy.timing import Timing
-from proxy.vendors import errors, resumption
+from proxy.vendors import errors, fair_scheduler, resumption
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.era_verdicts import Verdict
 from proxy.vendors.errors import Evidence, OtherEra, StaleSession
@@ -34,7 +34,7 @@ from proxy.vendors.handshake import (
 )
 from proxy.vendors.message_reader import Mask, ReplyMask, mask_message, read_single, read_stream
 from proxy.vendors.response import VendorResponse
-from proxy.vendors.resumption import PendingResponse
+from proxy.vendors.resumption import PendingResponse, RpcResponse
 from proxy.vendors.retry_after import parse_retry_after
 from proxy.vendors.tool_request import ToolRequest
 from proxy.vendors.transport import Prepared, VendorTransport
@@ -216,7 +216,7 @@ class VendorSession:
                 pending = PendingResponse(message_id, deadline, relay, stream, mask, is_resumable=not first)
                 found = await self._read_stream(answer, pending)
             found = found or await resumption.read_resumed(pending, partial(self._resume, timing))
-            return refused_questions.told(found, pending.refused) if pending.refused else found
+            return await self._with_refused(found, pending.refused) if pending.refused else found
         except asyncio.CancelledError:
             if not first:
                 self._cancel_later(message_id)
@@ -274,6 +274,12 @@ class VendorSession:
                 return await self._read_stream(answer, pending)
             raise_if_refused(answer)
             raise errors.no_response()
+
+    async def _with_refused(self, found: RpcResponse, refused: list[str]) -> RpcResponse:
+        size_bytes = len(found.raw_error if isinstance(found, replies.RpcError) else found.raw_result)
+        return await fair_scheduler.run_small_inline(
+            self.owner, partial(refused_questions.told, found, refused), size_bytes
+        )
 
     def _cancel_later(self, message_id: int) -> None:
         """A closed connection does not cancel a request. Spec: protocol.md A.5"""

@@ -19,6 +19,8 @@ INPUT_REQUIRED: Final = "input_required"
 MAX_STATE_BYTES: Final = 64 * 1024  # of a vendor's state; a longer one is no usable answer
 MAX_SEALED_CHARACTERS: Final = 128 * 1024
 MAX_QUESTIONS: Final = 100
+MAX_ASKED_BYTES: Final = 512 * 1024  # of a whole result: it is read at once
+MAX_NAMED: Final = 10  # capabilities in a text
 # The same for every fault of a state, so that an attempt teaches nothing.
 REFUSED: Final = "Invalid or expired requestState"
 # Methods that a vendor may ask with, and the capability that a caller must have declared.
@@ -82,15 +84,19 @@ _errors = msgspec.json.Decoder(_Error)
 
 def read(result: replies.VendorResult) -> InputRequired:
     """Raises: BadVendorReply."""
+    if len(result.raw_result) > MAX_ASKED_BYTES:
+        raise replies.BadVendorReply("it asks for too much")
     try:
         found = _results.decode(result.raw_result)
+        if len(found.input_requests) > MAX_QUESTIONS:
+            raise replies.BadVendorReply("it asks for too much")
         for each in found.input_requests.values():
             _questions.decode(each)
     except (msgspec.DecodeError, RecursionError):
         raise replies.BadVendorReply("it asks for something in a way that cannot be read") from None
     if not found.input_requests and found.request_state is None:
         raise replies.BadVendorReply("it asks for nothing")
-    if len(found.input_requests) > MAX_QUESTIONS or len((found.request_state or "").encode()) > MAX_STATE_BYTES:
+    if len((found.request_state or "").encode()) > MAX_STATE_BYTES:
         raise replies.BadVendorReply("it asks for too much")
     return InputRequired(result.id, result.raw_result, True, found.input_requests, found.request_state)
 
@@ -145,7 +151,7 @@ def capabilities_needed(error: replies.RpcError) -> list[str] | None:
         needed = _errors.decode(error.raw_error).data.required_capabilities
     except (msgspec.DecodeError, RecursionError):
         needed = {}
-    return sorted(needed) or ["a capability"]
+    return [each[:_TEXT_CHARACTERS] for each in sorted(needed)[:MAX_NAMED]] or ["a capability"]
 
 
 def read_answers(params: Mapping[str, Any]) -> Answers | jsonrpc.Invalid | None:

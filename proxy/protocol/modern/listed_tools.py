@@ -28,5 +28,12 @@ def usable(raw_result: bytes) -> bytes:
         tools = _lists.decode(members.get("tools", b"[]"))
     except (msgspec.DecodeError, RecursionError):
         return raw_result  # the reader of the list finds the fault
-    members["tools"] = Raw(_encode([each for each in tools if param_headers.is_valid(bytes(each))]))
+    members["tools"] = Raw(_encode([each for each in tools if _is_usable(each)]))
     return _encode(members)
+
+
+def _is_usable(tool: Raw) -> bool:
+    try:
+        return param_headers.is_valid(bytes(tool))
+    except (msgspec.DecodeError, RecursionError):
+        return True  # as above: it costs the vendor this entry, not the list

@@ -15,6 +15,7 @@ from proxy.protocol.json_schema import DATA
 from proxy.protocol.modern.headers import PARAM_PREFIX, McpHeaders, decoded, encoded
 
 ANNOTATION: Final = "x-mcp-header"
+MAX_CHARACTERS: Final = 16 * 1024  # of the arguments that a call repeats: servers take no longer heads
 _MENTIONED: Final = ANNOTATION.encode()
 _TYPES: Final = frozenset({"string", "integer", "boolean"})
 _MAPS_OF_SCHEMAS: Final = frozenset({"$defs", "definitions", "patternProperties", "dependentSchemas"})
@@ -30,6 +31,10 @@ class ParamHeader(msgspec.Struct, frozen=True):
     name: str
     path: tuple[str, ...]
     type: str
+
+
+class TooLong(ValueError):
+    """The arguments are too long to be repeated in headers."""
 
 
 class _Definition(msgspec.Struct):
@@ -54,13 +59,17 @@ def contradiction(definition: bytes, arguments: Mapping[str, Any], headers: McpH
 
 
 def of_call(definition: bytes, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """The `Mcp-Param-*` headers of a call of a tool with this definition, as JSON."""
+    """The `Mcp-Param-*` headers of a call of a tool with this definition, as JSON. Raises: TooLong."""
     if _MENTIONED not in definition:
         return {}
     found: dict[str, str] = {}
+    left = MAX_CHARACTERS
     for each in annotated(_definitions.decode(definition).input_schema) or ():
         text = _as_text(_value_at(arguments, each.path))
         if text is not None:
+            left -= len(text)
+            if left < 0:
+                raise TooLong(f"The arguments that headers repeat have more than {MAX_CHARACTERS} characters.")
             found[_spelled(each)] = encoded(text)
     return found
 

@@ -168,6 +168,16 @@ async def test_a_session_that_asked_nothing_closes_no_circuit(way: Way, monkeypa
     assert (recorded, way.vendor.seen) == ([Evidence.RESPONDED], {"server/discover": 1})
 
 
+async def test_marked_arguments_that_are_too_long_for_a_head_are_not_sent(way: Way) -> None:
+    schema = {"type": "object", "properties": {"place": {"type": "string", "x-mcp-header": "Place"}}}
+    tool = ToolRequest(json.dumps({"name": "write", "inputSchema": schema}).encode())
+    found = await way.send(params={"name": "write", "arguments": {"place": "x" * 20_000}}, tool=tool)
+    assert isinstance(found, replies.RpcError)
+    assert (found.code, json.loads(found.raw_error)["code"]) == (-32602, -32602)
+    assert way.vendor.seen["tools/call"] == 0
+    await way.runs()
+
+
 async def test_an_earlier_vendor_gets_the_same_bytes_as_ever(way: Way, transport: VendorTransport) -> None:
     way.vendor.era = "earlier"
     await way.runs()
@@ -462,3 +472,18 @@ async def test_a_result_of_an_unknown_type_is_no_result(way: Way, kind: object) 
     way.vendor.result = {"resultType": kind}
     assert await way.fails() is VendorFault.BAD_RESPONSE
     assert way.vendor.ran == 1
+
+
+@pytest.mark.parametrize("code", [-32020, -32022])
+async def test_a_code_of_an_earlier_vendors_own_repeats_no_call(way: Way, code: int) -> None:
+    """The earlier revisions leave these codes to servers: the tool may have run before the vendor answers so."""
+    way.vendor.era = "earlier"
+
+    async def runs_and_refuses(writer: StreamWriter, asked: dict[str, Any]) -> None:
+        way.vendor.ran += 1
+        refuse(writer, {"code": code, "message": "quota of the month used up"}, message_id=asked["id"])
+
+    way.vendor.answers["tools/call"] = runs_and_refuses
+    found = await way.send()
+    assert isinstance(found, replies.RpcError)
+    assert (found.code, way.vendor.ran, way.vendor.seen["tools/call"]) == (code, 1, 1)

@@ -7,7 +7,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import AnyUrl
 
-from proxy.protocol.item_addresses import AUDITED_CHARACTERS, MAX_CHARACTERS, audited, exposed, fault_in, fits, split
+from proxy.protocol.item_addresses import (
+    AUDITED_CHARACTERS,
+    MAX_CHARACTERS,
+    MAX_EXPRESSIONS,
+    MAX_FITTED_CHARACTERS,
+    MAX_TEMPLATE_CHARACTERS,
+    audited,
+    exposed,
+    fault_in,
+    fits,
+    split,
+)
 
 SLUGS = ("acme", "acme-rmm", "git", "9lives", "v", "ui")
 # Written down in people's notes: a change of this table breaks them.
@@ -124,6 +135,12 @@ def test_templates_that_do_not(template: str, address: str) -> None:
 
 def test_a_template_of_many_parts_takes_no_time() -> None:
     assert not fits("a:" + "{+x}a" * 2_000 + "b", "a:" + "a" * 4_000)
+    assert fits("a:{+x}", "a:" + "a" * (MAX_FITTED_CHARACTERS - 2))
+    assert not fits("a:{+x}", "a:" + "a" * (MAX_FITTED_CHARACTERS - 1))
+    assert fits("a:" + "{+x}" * MAX_EXPRESSIONS, "a:b")
+    assert not fits("a:" + "{+x}" * (MAX_EXPRESSIONS + 1), "a:b")
+    assert fits("a:{+x}" + "b" * (MAX_TEMPLATE_CHARACTERS - 6), "a:" + "b" * MAX_TEMPLATE_CHARACTERS)
+    assert not fits("a:{+x}" + "b" * (MAX_TEMPLATE_CHARACTERS - 5), "a:" + "b" * MAX_TEMPLATE_CHARACTERS)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +149,11 @@ def test_a_template_of_many_parts_takes_no_time() -> None:
         ("https://host/path?token=secret", "https://host/path"),
         ("https://me:secret@host/path#secret", "https://host/path"),
         ("acme+https://secret@host/path", "acme+https://host/path"),
+        ("https://me@mine:secret@host/path", "https://host/path"),
+        (" https://me:secret@host/path", " https://host/path"),
+        ("acme+proxy:https://me:secret@host", "acme+proxy:https://host"),
+        ("https://" + "s" * 5_000 + "@host/path", "https://"),
+        ("https://me:" + "s" * 5_000, "https://"),
         ("mail:someone@host", "mail:someone@host"),
         ("x" * 5_000, "x" * AUDITED_CHARACTERS),
     ],

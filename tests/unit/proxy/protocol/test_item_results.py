@@ -63,6 +63,16 @@ def test_messages_and_contents() -> None:
     assert read["contents"] == [{"uri": "v.9acme+a:b", "text": "x"}, {"uri": "v.9acme+a:c"}, {}]
 
 
+@pytest.mark.parametrize(
+    "kind", [b"\\u0072esource_link", b"r\\u0065source_link", b"resource\\u005flink", b"resourc\\u0065_link"]
+)
+def test_a_type_written_with_escapes_is_the_same_type(kind: bytes) -> None:
+    """Otherwise a vendor's link would lead to another vendor, whose prefix it begins with."""
+    block = b'{"type":"%b","uri":"other+test://a"}' % kind
+    assert b'"acme+other+test://a"' in of_tool(b'{"content":[%b]}' % block, "acme")
+    assert b'"acme+other+test://a"' in of_prompt(b'{"messages":[{"role":"user","content":%b}]}' % block, "acme")
+
+
 @given(JSON)
 def test_any_result_stays_json(result: Any) -> None:
     for change in (of_tool, of_prompt, of_read):

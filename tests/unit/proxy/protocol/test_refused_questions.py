@@ -42,3 +42,10 @@ def test_an_error_says_it_too() -> None:
 def test_what_cannot_be_read_stays_as_it_is() -> None:
     result = VendorResult(7, b'{"content":"none"}', False)
     assert refused_questions.told(result, ["roots/list"]) is result
+
+
+def test_a_long_result_has_them_for_programs_alone() -> None:
+    raw = b'{"content":["%b"]}' % (b"x" * refused_questions.MAX_WORDED_BYTES)
+    told = refused_questions.told(VendorResult(7, raw, False), ["roots/list"])
+    assert isinstance(told, VendorResult)
+    assert told.raw_result == raw[:-1] + b',"_meta":{"gateway/refused":["roots/list"]}}'

@@ -116,3 +116,26 @@ def test_types_of_results() -> None:
     assert vendor_requests.without_type(b'{"resultType":"complete"}') == b"{}"
     with pytest.raises(BadVendorReply):
         vendor_requests.result_type(b'{"resultType":7}')
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'"x-mcp-header"',
+        b'[{"x-mcp-header":1}]',
+        b'{"inputSchema":' + b'{"x-mcp-header":' * 9_000 + b"1" + b"}" * 9_001,
+    ],
+)
+def test_an_entry_that_cannot_be_judged_is_left_to_the_reader_of_the_list(odd: bytes) -> None:
+    listed = b'{"tools":[%b,{"name":"good"}]}' % odd
+    found = listed_tools.usable(listed)
+    assert found.endswith(b'{"name":"good"}]}')
+
+
+def test_arguments_that_no_head_could_have_are_refused_here() -> None:
+    schema = {"type": "object", "properties": {name: {"type": "string", "x-mcp-header": name} for name in ("a", "b")}}
+    definition = json.dumps({"name": "write", "inputSchema": schema}).encode()
+    half = "x" * (param_headers.MAX_CHARACTERS // 2)
+    assert param_headers.of_call(definition, {"a": half, "b": half}) == {"Mcp-Param-a": half, "Mcp-Param-b": half}
+    with pytest.raises(param_headers.TooLong):
+        param_headers.of_call(definition, {"a": half, "b": half + "x"})
