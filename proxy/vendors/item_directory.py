@@ -30,6 +30,7 @@ from proxy.vendors.tool_list import MAX_LIST_BYTES
 
 log = structlog.get_logger(__name__)
 Key = tuple[PoolKey, ItemKind]
+_RESOURCES = Capability.RESOURCES.value
 
 
 class ItemDirectory:
@@ -62,7 +63,7 @@ class ItemDirectory:
     def may_have_resources(self, key: PoolKey) -> bool:
         """False if the vendor declared that it has none. Cheaper than a look at the result of a tool."""
         declared = self._declared.peek(key)
-        return declared is None or Capability.RESOURCES in declared
+        return declared is None or _RESOURCES in declared
 
     async def index(self, kind: ItemKind, vendor: Vendor, destination: Destination, *, deadline: float) -> ItemIndex:
         """The vendor's list, from memory if known. Raises: VendorProblem if it is not and fetching fails."""
