@@ -1,5 +1,6 @@
 """ASGI middleware in front of the demonstration vendor's tools: API key check and request counters."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from demo.vendor_tools import FINGERPRINT_KEY
 
 OPEN_PATHS = frozenset({"/healthz", "/_stats"})
 MAX_COUNTED_NAMES = 64
+BROKEN_OFF = "(broken off)"
 
 
 class Counters:
@@ -31,7 +33,11 @@ class Counters:
         _count(self.methods, ctx.method)
         if ctx.method == "tools/call":
             _count(self.tools, str((ctx.params or {}).get("name", "")))
-        return await call_next(ctx)
+        try:
+            return await call_next(ctx)
+        except asyncio.CancelledError:  # told to give up, or left by its caller
+            _count(self.methods, BROKEN_OFF)
+            raise
 
     def snapshot(self) -> dict[str, object]:
         """{"methods": {name: count}, "tools": {name: count}, "unauthorized": count}."""

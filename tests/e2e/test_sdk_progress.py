@@ -75,7 +75,7 @@ def test_a_client_that_leaves_ends_the_call_at_the_vendor(
     gateway: Gateway, service_client: ServiceClient, demo_vendor: DemoVendor
 ) -> None:
     def cancelled() -> int:
-        return int(demo_vendor.stats()["methods"].get("notifications/cancelled", 0))
+        return int(demo_vendor.stats()["methods"].get("(broken off)", 0))
 
     before = cancelled()
     params = {"name": "acme_run_report", "arguments": {"kind": "inventory", "seconds": 10}}
