@@ -154,7 +154,11 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
             return await caching.uncached_read(context, found, send)
         outcome, context.cache = await caching.cached_read(
             # A vendor may put off also a caller that can answer nothing, with a state of that caller alone.
-            context, found, arguments, send, is_shareable=call.relay is None and call.capabilities is None
+            context,
+            found,
+            arguments,
+            send,
+            is_shareable=call.relay is None and call.capabilities is None,
         )
         return outcome
     # A write is recorded before it is sent: if the process dies, the row remains.
