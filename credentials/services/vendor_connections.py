@@ -12,7 +12,7 @@ from audit.event_types import EventType
 from credentials.connection_sealing import seal_access, seal_refresh
 from credentials.connection_times import times_of
 from credentials.credential_scope import CredentialScope
-from credentials.errors import PeopleMayNotConnect
+from credentials.errors import PeopleMayNotConnect, VendorServerChanged
 from credentials.models import VendorConnection, VendorSignInRules
 from credentials.selectors import sign_in_rules
 from credentials.services.credentials import delete_credential, store_credential
@@ -31,7 +31,7 @@ from orgs.roles import Role
 def store_organization_connection(
     *, actor: User, organization: Organization, vendor: Vendor, flow: Flow, tokens: Tokens, account: str = ""
 ) -> VendorConnection:
-    """Replaces the former one. Raises: as `store_credential`."""
+    """Replaces the former one. Raises: VendorServerChanged; as `store_credential`."""
     # The credential without fields says that the vendor is connected: pages, access and reviews ask for it.
     credential = store_credential(
         actor=actor, organization=organization, vendor=vendor, scope=CredentialScope.ORGANIZATION, fields={}
@@ -40,7 +40,7 @@ def store_organization_connection(
     row = VendorConnection.objects.select_for_update().filter(credential=credential).first() or VendorConnection(
         id=credential.id, credential=credential, organization=organization, vendor=vendor.slug, revision=0
     )
-    return _store(row, actor, flow, tokens, account)
+    return _store(row, actor, vendor, flow, tokens, account)
 
 
 @transaction.atomic
@@ -49,7 +49,7 @@ def store_own_connection(
 ) -> VendorConnection:
     """Replaces the person's former one.
 
-    Raises: NotFound for a person who is no longer a member; PeopleMayNotConnect.
+    Raises: NotFound for a person who is no longer a member; PeopleMayNotConnect; VendorServerChanged.
     """
     lock_for_change(membership.organization_id, actor=membership.user, role=Role.MEMBER)
     # An admin may have forbidden it since the sign-in began.
@@ -58,7 +58,7 @@ def store_own_connection(
     row = rows.first() or VendorConnection(
         membership=membership, organization_id=membership.organization_id, vendor=vendor.slug, revision=0
     )
-    return _store(row, membership.user, flow, tokens, account)
+    return _store(row, membership.user, vendor, flow, tokens, account)
 
 
 @transaction.atomic
@@ -101,7 +101,9 @@ def end_connections(organization_id: UUID) -> None:
     VendorConnection.objects.filter(organization_id=organization_id).delete()
 
 
-def _store(row: VendorConnection, actor: User, flow: Flow, tokens: Tokens, account: str) -> VendorConnection:
+def _store(
+    row: VendorConnection, actor: User, vendor: Vendor, flow: Flow, tokens: Tokens, account: str
+) -> VendorConnection:
     now = clock.now()
     row.issuer, row.resource = flow.issuer, flow.resource
     row.token_endpoint, row.revocation_endpoint = flow.token_endpoint, flow.revocation_endpoint
@@ -114,7 +116,7 @@ def _store(row: VendorConnection, actor: User, flow: Flow, tokens: Tokens, accou
     seal_refresh(row, tokens.refresh_token)
     set_access(row, tokens)
     row.save()
-    _note_issuer(row)
+    _note_issuer(row, vendor)
     record_connection(EventType.VENDOR_CONNECTED, row, actor)
     return row
 
@@ -125,12 +127,15 @@ def check_people_may_connect(rules: VendorSignInRules) -> None:
         raise PeopleMayNotConnect
 
 
-def _note_issuer(row: VendorConnection) -> None:
-    """The first connection's authorization server counts from now on."""
+def _note_issuer(row: VendorConnection, vendor: Vendor) -> None:
+    """The first connection's authorization server counts from now on. Raises: VendorServerChanged."""
     rules = sign_in_rules(row.organization_id, row.vendor)
     if not rules.issuer:
         rules.issuer = row.issuer
         rules.save()
+    # Another one may have been the first since the sign-in began. What the catalog names counts in any case.
+    elif row.issuer != rules.issuer and (vendor.oauth is None or row.issuer != vendor.oauth.issuer):
+        raise VendorServerChanged(rules.issuer, row.issuer)
 
 
 def set_access(row: VendorConnection, tokens: Tokens) -> None:

@@ -130,7 +130,8 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
 
     if call.answers is not None:
         try:
-            state = request_state.opened(caller.principal, found, arguments, call.answers.state or "")
+            digest = await _digest(context, arguments)
+            state = request_state.opened(caller.principal, found, digest, call.answers.state or "")
         except request_state.InvalidState:
             return BadArguments(input_required.REFUSED)
         call = replace(call, answers=Answers(state, call.answers.responses))
@@ -152,7 +153,12 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
         if not is_plain or not found.policy.is_cacheable or not (call.cli or found.policy.named):
             return await caching.uncached_read(context, found, send)
         outcome, context.cache = await caching.cached_read(
-            context, found, arguments, send, is_shareable=call.relay is None and not call.capabilities
+            # A vendor may put off also a caller that can answer nothing, with a state of that caller alone.
+            context,
+            found,
+            arguments,
+            send,
+            is_shareable=call.relay is None and call.capabilities is None,
         )
         return outcome
     # A write is recorded before it is sent: if the process dies, the row remains.
@@ -164,12 +170,17 @@ def _fold_dotted(arguments: dict[str, Any], found: FoundTool) -> dict[str, Any]:
     return cli_schema.fold_dotted(arguments, found.listed.definition(found.tool.vendor_name).get("inputSchema"))
 
 
-def _asked(
+async def _digest(context: RequestContext, arguments: Mapping[str, Any]) -> bytes:
+    work = partial(input_required.digest, arguments)
+    return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, context.request_bytes)
+
+
+async def _asked(
     context: RequestContext, arguments: Mapping[str, Any], call: ToolCall, found: FoundTool, reply: InputRequired
 ) -> Delivered | Asked:
     """The vendor's question for a caller that can answer it; for others a failed result that says what was asked."""
     in_vain = input_required.asked_in_vain(reply, call.capabilities)
     if in_vain:
         return Delivered(input_required.failed(in_vain, reply), is_error=True)
-    state = request_state.sealed(context.caller.principal, found, arguments, reply.state)
+    state = request_state.sealed(context.caller.principal, found, await _digest(context, arguments), reply.state)
     return Asked(input_required.result(reply, state), len(reply.raw_result))

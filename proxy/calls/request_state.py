@@ -9,8 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -20,7 +18,7 @@ from gateway.lib import clock
 from gateway.lib.crypto import CryptoError, open_sealed, seal
 from orgs.principal import Principal
 from proxy.calls.find_tool import FoundTool
-from proxy.protocol.modern.input_required import MAX_SEALED_CHARACTERS, digest
+from proxy.protocol.modern.input_required import MAX_SEALED_CHARACTERS
 
 # For a person to read a question and answer it. As in the Python SDK.
 LIFETIME_S = 600
@@ -43,16 +41,16 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 _decoder = msgspec.msgpack.Decoder(_State)
 
 
-def sealed(principal: Principal, found: FoundTool, arguments: Mapping[str, Any], vendor_state: str | None) -> str:
-    """For the caller, in place of the vendor's state."""
+def sealed(principal: Principal, found: FoundTool, arguments: bytes, vendor_state: str | None) -> str:
+    """For the caller, in place of the vendor's state. `arguments`: their digest."""
     expires_at_s = clock.now().timestamp() + LIFETIME_S
-    state = _State(expires_at_s, _binding(principal, found), digest(arguments), vendor_state)
+    state = _State(expires_at_s, _binding(principal, found), arguments, vendor_state)
     raw = seal(_key(principal.org_id), msgspec.msgpack.encode(state), _PURPOSE + principal.org_id.bytes)
     return base64.urlsafe_b64encode(raw).decode("ascii")
 
 
-def opened(principal: Principal, found: FoundTool, arguments: Mapping[str, Any], state: str) -> str | None:
-    """The vendor's state. Raises: InvalidState."""
+def opened(principal: Principal, found: FoundTool, arguments: bytes, state: str) -> str | None:
+    """The vendor's state. `arguments`: their digest. Raises: InvalidState."""
     if len(state) > MAX_SEALED_CHARACTERS:
         raise InvalidState
     try:
@@ -60,7 +58,7 @@ def opened(principal: Principal, found: FoundTool, arguments: Mapping[str, Any],
         found_state = _decoder.decode(open_sealed(_key(principal.org_id), raw, _PURPOSE + principal.org_id.bytes))
     except (ValueError, binascii.Error, CryptoError, msgspec.MsgspecError) as fault:
         raise InvalidState from fault
-    is_same_call = found_state.binding == _binding(principal, found) and found_state.arguments == digest(arguments)
+    is_same_call = found_state.binding == _binding(principal, found) and found_state.arguments == arguments
     if not is_same_call or clock.now().timestamp() >= found_state.expires_at_s:
         raise InvalidState
     return found_state.vendor_state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from credentials.resolve import CredentialRef
@@ -33,7 +33,7 @@ async def send(
     relay: ProgressRelay | None,
     is_repeatable: bool,
     tool: ToolRequest | None = None,
-    on_asked: Callable[[InputRequired], VendorOutcome] | None = None,
+    on_asked: Callable[[InputRequired], Awaitable[VendorOutcome]] | None = None,
     is_repeated: bool = False,
 ) -> VendorOutcome:
     """`is_repeatable`, `tool`: as `send_request`. `on_asked`: the outcome of a vendor's question; None: it is a fault.
@@ -73,7 +73,7 @@ async def send(
     if isinstance(reply, replies.VendorResult):
         if reply.is_error and isinstance(reply, InputRequired):
             if on_asked is not None:
-                return on_asked(reply)
+                return await on_asked(reply)
             unasked = errors.bad_response("it asks for something that cannot be answered here")
             return Failed(vendor.slug, unasked.fault, unasked.detail)
         return Delivered(reply.raw_result, reply.is_error)

@@ -12,10 +12,12 @@ import msgspec
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
+from credentials.connection_refresh import renewed_now
 from credentials.resolve import resolve
 from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
 from gateway.catalog.vendor import Vendor
+from gateway.coordination import backend
 from orgs.access_rules import allowed_tools
 from orgs.models import Membership
 from orgs.roles import Role
@@ -26,6 +28,7 @@ from proxy.control_plane.vendor_request_limiter import vendor_requests
 from proxy.protocol import item_definitions
 from proxy.protocol.item_kinds import ItemKind
 from proxy.vendors.destination import Destination
+from proxy.vendors.era_verdicts import configured_verdicts
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.item_directory import configured_items
 from proxy.vendors.item_list import ItemList
@@ -48,13 +51,13 @@ Items = Mapping[ItemKind, list[VendorItem]]
 def items_for(membership: Membership, vendor: Vendor) -> Items:
     """The vendor's lists under the credential that the member's own calls would use; empty ones where it has none.
 
-    Raises: NotConnected; UnusableCredential; TooManyVendorRequests; VendorFailed.
+    Raises: NotConnected; UnusableCredential; TooManyVendorRequests; ConnectionEnded; VendorFailed.
     """
     candidates = refs_by_vendor(membership.organization_id).get(vendor.slug, ())
-    credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership))
+    credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership), user_id=membership.user_id)
     if credential is None:
         raise NotConnected
-    org_id = membership.organization_id
+    org_id, credential = membership.organization_id, renewed_now(credential)
     where = open_destination(credential, vendor, wrapped_keys(org_id), org_id)
     with vendor_requests.slot(org_id):
         return async_to_sync(_ask)(vendor, where, settings.DISCOVER_DEADLINE_S)
@@ -68,7 +71,7 @@ def limited_roles(org_id: UUID, vendor: Vendor) -> list[Role]:
 
 async def _ask(vendor: Vendor, destination: Destination, within_s: float) -> Items:
     transport = configured_transport()
-    pool = configured_pool(transport, None)
+    pool = configured_pool(transport, None, configured_verdicts(backend.current()))
     items = configured_items(pool)
     deadline = asyncio.get_running_loop().time() + within_s
     found: dict[ItemKind, list[VendorItem]] = {}

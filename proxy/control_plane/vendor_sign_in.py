@@ -141,8 +141,8 @@ def _more_scopes(membership: Membership, vendor: Vendor, level: str) -> list[str
 def finish_sign_in(*, actor: User, session_key: str, query: CallbackQuery) -> SignedIn:
     """Take the sign-in, exchange the code and store the connection.
 
-    Raises: VendorSignInGone; VendorSignInFailed; ConnectionNotOffered; NotFound, Forbidden for a person who lost the
-    right meanwhile; TooManyVendorRequests.
+    Raises: VendorSignInGone; VendorSignInFailed; ConnectionNotOffered; VendorServerChanged; NotFound, Forbidden for a
+    person who lost the right meanwhile; TooManyVendorRequests.
     """
     begun = vendor_sign_ins.take(actor=actor, session_key=session_key, state=query.state)
     vendor = known_vendor(begun.vendor)

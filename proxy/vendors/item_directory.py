@@ -6,8 +6,10 @@ As the tool directory, for one process: these lists are asked for less often, an
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import structlog
 from django.conf import settings
@@ -31,6 +33,7 @@ from proxy.vendors.tool_list import MAX_LIST_BYTES
 log = structlog.get_logger(__name__)
 Key = tuple[PoolKey, ItemKind]
 _RESOURCES = Capability.RESOURCES.value
+T = TypeVar("T")
 
 
 class ItemDirectory:
@@ -135,17 +138,21 @@ class ItemDirectory:
     async def _fetch(self, kind: ItemKind, vendor: Vendor, destination: Destination) -> ItemList:
         deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
         listed, size_bytes = await self._pages(kind, destination, deadline)
-        work = partial(read_list, kind, vendor, listed)
-        owner = destination.key.org_id
+        content, left_out = await self._read(
+            destination, partial(read_list, kind, vendor, listed), size_bytes, deadline
+        )
+        if left_out:
+            log.info("entries of a list left out", vendor=vendor.slug, method=kind.method, left_out=left_out)
+        return content
+
+    async def _read(self, destination: Destination, work: Callable[[], T], size_bytes: int, deadline: float) -> T:
+        """Beside the event loop, if it takes long. Raises: VendorProblem."""
         try:
-            content, left_out = await fair_scheduler.run_small_inline(owner, work, size_bytes, deadline)
+            return await fair_scheduler.run_small_inline(destination.key.org_id, work, size_bytes, deadline)
         except replies.BadVendorReply as fault:
             raise errors.bad_response(fault.reason) from fault
         except TimeoutError as fault:
             raise errors.timeout(errors.Evidence.RESPONDED) from fault
-        if left_out:
-            log.info("entries of a list left out", vendor=vendor.slug, method=kind.method, left_out=left_out)
-        return content
 
     async def _pages(self, kind: ItemKind, destination: Destination, deadline: float) -> tuple[list[Raw], int]:
         """The unparsed entries of all pages, and their bytes. Raises: VendorProblem."""
@@ -163,10 +170,12 @@ class ItemDirectory:
             size += len(answer.raw_result)
             if size > MAX_LIST_BYTES:
                 raise errors.bad_response(f"its list of {kind.member} is too large")
-            try:
-                page, cursor = item_definitions.page_of(kind, answer.raw_result)
-            except replies.BadVendorReply as fault:
-                raise errors.bad_response(fault.reason) from fault
+            page, cursor = await self._read(
+                destination,
+                partial(item_definitions.page_of, kind, answer.raw_result),
+                len(answer.raw_result),
+                deadline,
+            )
             listed.extend(page)
             if cursor is None or len(listed) > item_definitions.MAX_ITEMS[kind]:
                 return listed, size

@@ -165,3 +165,12 @@ class TestServer:
         assert own(api, "member")[0] == 201
         row = AdminAuditEntry.objects.get(event_type="vendor.sign_in_rules_changed")
         assert row.metadata["former_issuer"] == "https://former.example"
+
+    def test_a_sign_in_that_was_begun_before_the_first_connection(self, api: Api, oauth_vendor: OAuthVendor) -> None:
+        """Two people were sent to different servers: the first one to come back decides."""
+        browser = api.cast.client("member")
+        url = begin(browser, "/api/profile/vendor-connections/signin", {"org_id": str(api.cast.org.id)})
+        VendorSignInRules.objects.create(organization=api.cast.org, vendor="signin", issuer="https://former.example")
+        assert come_back(browser, oauth_vendor.sign_in(url)).status_code == 409
+        assert not VendorConnection.objects.exists()
+        assert VendorRevocation.objects.count() == 1

@@ -5,7 +5,9 @@ docs/decisions/0107
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -15,6 +17,7 @@ import httpx
 import pytest
 
 from audit.models import RequestAuditEntry
+from gateway.catalog.tool_config import parse_tool_config
 from gateway.lib import clock
 from proxy.calls import request_state
 from tests.api.proxy import modern
@@ -60,9 +63,9 @@ async def call(agent: Agent, bearer: str, *, can: Any = CAN, **more: Any) -> htt
     return await modern.ask(agent, bearer, "tools/call", params, meta=modern.meta(clientCapabilities=can))
 
 
-async def asked(agent: Agent, tenant: Tenant, **more: Any) -> dict[str, Any]:
+async def asked(agent: Agent, tenant: Tenant, *, bearer: str = "", **more: Any) -> dict[str, Any]:
     """The result of a first call."""
-    result: dict[str, Any] = (await call(agent, tenant.agent_key, **more)).json()["result"]
+    result: dict[str, Any] = (await call(agent, bearer or tenant.agent_key, **more)).json()["result"]
     assert result["resultType"] == "input_required"
     return result
 
@@ -135,6 +138,31 @@ async def test_a_vendor_may_give_a_state_alone(agent: Agent, tenant: Tenant, ven
     await call(agent, tenant.agent_key, can={}, requestState=result["requestState"])
     assert vendor.params["requestState"] == "come again"
     assert "inputResponses" not in vendor.params
+
+
+async def test_a_state_alone_is_not_shared_by_equal_reads(
+    agent: Agent, tenant: Tenant, vendor: EraVendor, committed_cast: Cast, settings: Any
+) -> None:
+    """Each caller gets a state that works for it."""
+    settings.VENDOR_TOOL_CONFIG = parse_tool_config('{"fake":{"tools":{"write":{"ttl":30}}}}')
+    colleague = await in_thread(lambda: make_tenant(committed_cast.org, committed_cast.user("owner"), name="other bot"))
+    both_came = asyncio.Event()
+
+    async def puts_off(writer: Any, sent: dict[str, Any]) -> None:
+        if vendor.seen["tools/call"] == 2:
+            both_came.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(both_came.wait(), 5)
+        is_again = sent["params"].get("requestState") == "come again"
+        again = {"resultType": "input_required", "requestState": "come again"}
+        answer(writer, sent, {"resultType": "complete", **vendor.result} if is_again else again)
+
+    vendor.answers["tools/call"] = puts_off
+    bearers = (tenant.agent_key, colleague.agent_key)
+    answers = await asyncio.gather(*(asked(agent, tenant, bearer=bearer, can={}) for bearer in bearers))
+    for bearer, found in zip(bearers, answers, strict=True):
+        done = await call(agent, bearer, can={}, requestState=found["requestState"])
+        assert done.json()["result"]["resultType"] == "complete"
 
 
 async def test_an_answer_without_its_state_is_left_out(agent: Agent, tenant: Tenant, vendor: EraVendor) -> None:

@@ -20,6 +20,7 @@ from tests.vendors.servers import OAuthVendor
 
 pytest_plugins = ("tests.vendors.fixtures",)
 DISCOVER = "/orgs/{org}/tool-access/signin/discover"
+ITEMS = "/orgs/{org}/tool-access/signin/items"
 
 
 @pytest.fixture
@@ -58,6 +59,10 @@ class TestRenewed:
     def test_by_discovery(self, api: Api) -> None:
         assert [each["name"] for each in api.get("admin", DISCOVER)["tools"]] == ["echo", "scopes", "write"]
 
+    def test_by_the_lists_of_resources_and_prompts(self, api: Api) -> None:
+        assert api.get("admin", ITEMS)["resources"] == []
+        assert VendorConnection.objects.get().revision == 2
+
     def test_by_the_doctor(self, api: Api) -> None:
         assert "2" in doctor(api)
         assert VendorConnection.objects.get().revision == 2
@@ -68,6 +73,8 @@ class TestRenewed:
         connect_person(api.cast.client("admin"), api.cast.org.id, oauth_vendor)
         make_due(oauth_vendor)
         assert len(api.get("admin", DISCOVER)["tools"]) == 3
+        assert api.get("admin", ITEMS)["prompts"] == []
+        assert api.refused("owner", "GET", ITEMS) == (403, "no_credentials")
         assert api.refused("owner", "GET", DISCOVER) == (403, "no_credentials")
 
 

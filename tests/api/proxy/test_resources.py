@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from mcp_types import _v2026_07_28 as schema
 
+from proxy.protocol import item_definitions
+from proxy.protocol.item_kinds import ItemKind
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.items import both_eras, request
 from tests.api.proxy.modern import PATHS, RESERVED, bearer_of
@@ -59,6 +62,22 @@ async def test_resources_are_listed_and_read(
         schema.ReadResourceResult.model_validate(answer.json()["result"])
     kept = [(row.kind, row.item, row.tool, row.vendor, row.status) for row in await rows()]
     assert kept == [("resource", own, "", "fake", "success") for own in OWN]
+
+
+async def test_a_long_page_is_read_beside_the_event_loop(
+    agent: Agent, tenant: Tenant, vendor: ItemVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in: list[str] = []
+
+    def page_of(kind: ItemKind, raw: bytes, read: Any = item_definitions.page_of) -> Any:
+        read_in.append(threading.current_thread().name)
+        return read(kind, raw)
+
+    monkeypatch.setattr(item_definitions, "page_of", page_of)
+    vendor.raw["resources/list"] = '{"resources":[%s{"uri":"test://x","name":"x"}]}' % ("{}," * 30_000)
+    found = (await agent.rpc(tenant.agent_key, "resources/list")).json()["result"]["resources"]
+    assert [each["uri"] for each in found] == ["fake+test://x"]
+    assert [name[:9] for name in read_in] == ["long-work"]
 
 
 @pytest.mark.parametrize("path", PATHS)
