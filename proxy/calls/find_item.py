@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from credentials.resolve import CredentialRef
@@ -119,21 +118,17 @@ def _failed(vendor: Vendor, credential: CredentialRef, problem: VendorProblem) -
 
 async def _owners_of(context: RequestContext, address: str) -> list[Vendor]:
     """The vendors whose own address it is. An entry of a list counts more than a template."""
-    exact = await _listing(context, (ItemKind.RESOURCE, ItemKind.TEMPLATE), address)
+    exact = {
+        vendor.slug: vendor
+        for kind in (ItemKind.RESOURCE, ItemKind.TEMPLATE)
+        for vendor, listed in await known_lists(context, kind)
+        if address in listed.by_own
+    }
     if exact:
-        return exact
+        return list(exact.values())
     templates = await known_lists(context, ItemKind.TEMPLATE)
     return [
         vendor
         for vendor, listed in templates
         if any(item_addresses.fits(template, address) for template in listed.by_own)
     ]
-
-
-async def _listing(context: RequestContext, kinds: Iterable[ItemKind], address: str) -> list[Vendor]:
-    found: dict[str, Vendor] = {}
-    for kind in kinds:
-        for vendor, listed in await known_lists(context, kind):
-            if address in listed.by_own:
-                found[vendor.slug] = vendor
-    return list(found.values())
