@@ -17,7 +17,7 @@ from django.conf import settings
 from gateway.catalog.vendor import Vendor
 from proxy.calls.decide import may_use_items
 from proxy.calls.list_tools import INTERNAL_ERROR, may_list
-from proxy.calls.open_destination import renewed, usable_vendor
+from proxy.calls.open_destination import usable_now
 from proxy.outcomes import Denied, Failed, VendorFault
 from proxy.protocol import item_definitions
 from proxy.protocol.item_kinds import CAPABILITIES, ItemKind
@@ -117,9 +117,7 @@ async def _part(context: RequestContext, vendor: Vendor, kind: ItemKind, deadlin
 
 
 async def _destination(context: RequestContext, vendor: Vendor) -> Destination | Denied:
-    usable = usable_vendor(context.caller, vendor)
-    if not isinstance(usable, Denied) and usable[0].refresh_at_s is not None:
-        usable = await renewed(context, vendor, usable)
+    usable = await usable_now(context, vendor)
     return usable if isinstance(usable, Denied) else usable[1]
 
 

@@ -18,7 +18,7 @@ from gateway.catalog.vendor import Vendor
 from gateway.lib.shared_body import SharedBody
 from proxy.cache.list_bodies import ListPart
 from proxy.calls.decide import is_said_to_be_missing, may_call_tool, may_use_vendor, tool_rights
-from proxy.calls.open_destination import renewed, usable_vendor
+from proxy.calls.open_destination import usable_now
 from proxy.outcomes import Denied
 from proxy.protocol.tool_names import ExposedTool
 from proxy.request_context import RequestContext
@@ -95,13 +95,9 @@ def may_list(context: RequestContext, vendor: Vendor) -> bool:
 
 async def vendor_index(context: RequestContext, vendor: Vendor, *, deadline: float) -> ToolIndex | str:
     """The vendor's index, or the reason why there is none."""
-    usable = usable_vendor(context.caller, vendor)
+    usable = await usable_now(context, vendor)
     if isinstance(usable, Denied):
         return usable.denial.value
-    if usable[0].refresh_at_s is not None:
-        usable = await renewed(context, vendor, usable)
-        if isinstance(usable, Denied):
-            return usable.denial.value
     try:
         return await context.runtime.directory.index(vendor, usable[1], deadline=deadline)
     except VendorProblem as problem:

@@ -16,7 +16,7 @@ from django.conf import settings
 from gateway.catalog.vendor import Vendor
 from proxy.calls.admit import admit
 from proxy.calls.decide import may_call_tool
-from proxy.calls.open_destination import renewed, usable_vendor
+from proxy.calls.open_destination import usable_now
 from proxy.control_plane.calls_from_pages import PageCaller, in_pipeline
 from proxy.outcomes import Denied, Failed, RateLimited
 from proxy.request_context import RequestContext
@@ -58,13 +58,9 @@ async def _ask_all(vendors: Sequence[Vendor], context: RequestContext) -> list[C
 
 
 async def _ask(context: RequestContext, vendor: Vendor, deadline: float) -> ConnectionResult:
-    usable = usable_vendor(context.caller, vendor)
+    usable = await usable_now(context, vendor)
     if isinstance(usable, Denied):
         return ConnectionResult(vendor, usable)
-    if usable[0].refresh_at_s is not None:
-        usable = await renewed(context, vendor, usable)
-        if isinstance(usable, Denied):
-            return ConnectionResult(vendor, usable)
     began = perf_counter()
     try:
         index = await context.runtime.directory.fresh_index(vendor, usable[1], deadline=deadline)
