@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Any
-from uuid import UUID
 
 from django import forms
 from django.conf import settings
@@ -95,11 +94,7 @@ class RevokeTokenPage(FormPage[forms.Form]):
     @cached_property
     def row(self) -> ManagementToken:
         """Raises: NotFound, also for another person's."""
-        key: UUID = self.kwargs["token_id"]
-        return selectors.management_token(self.actor, key)
-
-    def new_form(self, data: QueryDict | None = None) -> forms.Form:
-        return forms.Form(data)
+        return selectors.management_token(self.actor, self.kwargs["token_id"])
 
     def context(self) -> dict[str, Any]:
         return {"token": self.row}
