@@ -45,7 +45,7 @@ ALERT = re.compile(r'(role="alert"|aria-invalid="true").{0,300}', re.S)
 # test_connection_test_page.py. A device's code is one of test_device_page.py.
 ELSEWHERE = {"proxy_pages:tool", "proxy_pages:connection-test", "oauth_pages:device"}
 # Nothing answers at the addresses of vendors and destinations here, which the page says.
-AWAY = {"discover", "test"}
+AWAY = {"discover", "load", "test"}
 SHOWS = {"link", "hide"}  # rows as they are, or fewer
 AS_IT_IS = {
     "language",
