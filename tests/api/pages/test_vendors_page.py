@@ -14,7 +14,36 @@ from gateway.lib import clock
 from proxy.control_plane.health.states import HealthStatus
 from proxy.vendors.shared_circuits import SharedCircuit, publish
 from tests.api.pages.conftest import INERT, SCRIPT, Site, text
+from tests.factories.catalog_text import load_catalog
 from tests.factories.health import connected_vendor, put_health
+
+
+CATALOG_OF_KINDS = """
+[[vendor]]
+slug = "signed"
+name = "Signed"
+url = "https://signed.example/mcp"
+docs_url = "https://vendor.example/docs"
+[vendor.oauth]
+[[vendor]]
+slug = "open"
+name = "Open"
+url = "https://open.example/mcp"
+docs_url = "https://vendor.example/docs"
+[[vendor]]
+slug = "keyed"
+name = "Keyed"
+url = "https://keyed.example/mcp"
+docs_url = "https://vendor.example/docs"
+[[vendor.headers]]
+name = "X-Api-Key"
+value = "{apiKey}"
+[[vendor.fields]]
+name = "apiKey"
+label = "API key"
+secret = true
+required = true
+"""
 
 
 @pytest.fixture
@@ -156,3 +185,11 @@ def test_the_script_is_served_from_here_and_may_not_evaluate(troubled: Site) -> 
     assert '"allowEval":false' in page
     assert '<script src="/static/django_htmx/htmx-2.min.js" defer></script>' in page
     assert finders.find("django_htmx/htmx-2.min.js")
+
+
+def test_the_catalog_says_how_a_vendor_is_connected(site: Site) -> None:
+    load_catalog(CATALOG_OF_KINDS, "test catalog")
+    page = text(site.cast.client("admin").get(site.path("credentials:catalog")))
+    found = re.findall(r"<h3><a[^>]*>(\w+)</a></h3>\s*<p[^>]*>(.*?)</p>", page)
+    expected = {"Signed": "Sign in at the vendor", "Open": "No credentials needed", "Keyed": "1 field"}
+    assert {name: way for name, way in found if name in expected} == expected
