@@ -17,7 +17,6 @@ from tests.api.pages.conftest import INERT, SCRIPT, Site, text
 from tests.factories.catalog_text import load_catalog
 from tests.factories.health import connected_vendor, put_health
 
-
 CATALOG_OF_KINDS = """
 [[vendor]]
 slug = "signed"
