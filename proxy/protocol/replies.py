@@ -196,7 +196,7 @@ def declared(raw_result: bytes, known: Set[str]) -> frozenset[str]:
     """Those of the `known` capabilities that the server declares in a result of `initialize`."""
     try:
         found = _declared.decode(raw_result).capabilities
-    except (msgspec.ValidationError, RecursionError):
+    except (msgspec.DecodeError, RecursionError):
         return frozenset()
     return frozenset(name for name in known if bytes(found.get(name, Raw()))[:1] == b"{")
 
