@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +16,7 @@ from audit.models import AdminAuditEntry
 from audit.pages.facts import facts_of
 from audit.pages.log_page import LogPage
 from gateway.catalog import registry
+from gateway.catalog.catalog import Catalog
 
 
 def _noun_of(event_type: EventType) -> str:
@@ -47,8 +49,12 @@ class AdminLogPage(LogPage):
     no_rows = gettext_lazy("No changes match these filters")
     log, parsers, columns = AdminAuditEntry, ADMIN_FILTERS, ADMIN_CSV
 
+    @cached_property
+    def catalog(self) -> Catalog:
+        return registry.load()
+
     def row(self, entry: AdminAuditEntry) -> dict[str, Any]:
-        (change,) = in_words([entry], registry.load())
+        (change,) = in_words([entry], self.catalog)
         return {"parts": change.parts}
 
     def details(self, entry: AdminAuditEntry) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def _note_issuer(row: VendorConnection, vendor: Vendor) -> None:
     if not rules.issuer:
         rules.issuer = row.issuer
         rules.save()
-    # Another one may have been the first since the sign-in began. What the catalog names counts in any case.
+    # Another one may have been the first since the sign-in began. The issuer of the catalog counts in any case.
     elif row.issuer != rules.issuer and (vendor.oauth is None or row.issuer != vendor.oauth.issuer):
         raise VendorServerChanged(rules.issuer, row.issuer)
 

@@ -152,8 +152,11 @@ async def test_what_is_odd_is_no_fault(
     mcp = await agent.call(tenant.agent_key, "fake_write")
     hostile.refusals.clear()
     cli = await agent.cli(jwt, "write")
-    assert mcp.json()["result"] == {"content": [{"type": "text", "text": "fine"}]}
-    assert cli.json() == {"result": {"content": [{"type": "text", "text": "fine"}]}}
+    for result in (mcp.json()["result"], cli.json()["result"]):
+        fine, *note = result["content"]
+        assert fine == {"type": "text", "text": "fine"}
+        assert bool(note) is (name == "asks_first")  # which says what was asked
+        assert all("sampling/createMessage" in each["text"] for each in note)
     assert [each.status for each in await rows()] == ["success"] * 2
     if name == "asks_first":
         replies_by_id = {each["id"]: each.get("error", {}).get("code", each.get("result")) for each in hostile.refusals}
