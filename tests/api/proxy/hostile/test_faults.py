@@ -155,7 +155,7 @@ async def test_what_is_odd_is_no_fault(
     for result in (mcp.json()["result"], cli.json()["result"]):
         fine, *note = result["content"]
         assert fine == {"type": "text", "text": "fine"}
-        assert bool(note) is (name == "asks_first")  # which says what was asked
+        assert bool(note) is (name == "asks_first")  # it says what was asked
         assert all("sampling/createMessage" in each["text"] for each in note)
     assert [each.status for each in await rows()] == ["success"] * 2
     if name == "asks_first":
