@@ -64,7 +64,7 @@ class Web(Program):
     @contextlib.contextmanager
     def client(self, **options: Any) -> Iterator[httpx.Client]:
         """An HTTP client of this server."""
-        with httpx.Client(base_url=self.origin, **PLAIN_HTTP, timeout=30.0, **options) as client:
+        with httpx.Client(base_url=self.origin, **PLAIN_HTTP, timeout=120.0, **options) as client:
             yield client
 
     def wait_until_ready(self) -> None:

@@ -98,7 +98,7 @@ class Transcript:
     def client(self) -> Iterator[httpx.Client]:
         """A browser, or a script: it keeps cookies, and what comes back is taken down."""
         hooks = {"response": [self._take_down]}
-        with httpx.Client(base_url=self._origin, **PLAIN_HTTP, timeout=30.0, event_hooks=hooks) as client:
+        with httpx.Client(base_url=self._origin, **PLAIN_HTTP, timeout=120.0, event_hooks=hooks) as client:
             yield client
 
     @property
