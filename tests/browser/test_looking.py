@@ -80,9 +80,9 @@ def test_a_colour_on_its_way_to_the_other_theme_is_not_looked_at(page: Page) -> 
 
 def test_what_a_pointer_cannot_reach_on_a_phone_is_not_pressed(page: Page) -> None:
     look_at(page, SOUND + "<div class=over></div>", ".over { display: none }")
-    page.set_default_timeout(500)
     press(page.get_by_role("button"))
     page.add_style_tag(content="@media (max-width: 640px) { .over { display: block; position: fixed; inset: 0 } }")
+    page.set_default_timeout(2000)
     with pytest.raises(Exception, match="intercepts pointer events"):
         press(page.get_by_role("button"))
 
