@@ -1,7 +1,8 @@
 """The test suite: on SQLite and the in-process store, and on the real back ends that the environment names.
 
 `python scripts/test.py [--browser] [PATH OR PYTEST OPTION ...]`. TEST_DATABASE_URL (PostgreSQL) and TEST_REDIS_URL name
-servers that tests may write to. With --browser only tests/browser runs, in the system's Chromium.
+servers that tests may write to. TEST_LONG=1 adds the long tests (tests/long_ones.py). With --browser only tests/browser
+runs, in the system's Chromium.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ WITHOUT = ("-p", "no:schemathesis")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ONCE_OR_EMBEDDED = "one_back_end or embedded"
 NOT_ONCE = "not one_back_end"
+NOT_LONG = "not long"
 DEFAULT_PORTS = {"postgres": 5432, "postgresql": 5432, "redis": 6379, "rediss": 6379}
 
 
@@ -131,6 +133,13 @@ def read_report(path: Path) -> Outcome:
     return outcome
 
 
+def marks(wanted: str) -> list[str]:
+    """The options that choose tests: those of `wanted`, and long ones where TEST_LONG asks for them."""
+    parts = [f"({wanted})"] if wanted else []
+    parts += [] if os.environ.get("TEST_LONG") == "1" else [NOT_LONG]
+    return ["-m", " and ".join(parts)] if parts else []
+
+
 def run_suite(back_end: BackEnds, extra: list[str], installation: Installation) -> Outcome:
     """The suite on one set of back ends: what starts servers runs by itself, when those of third parties are there."""
     if extra:
@@ -138,7 +147,7 @@ def run_suite(back_end: BackEnds, extra: list[str], installation: Installation) 
         return run_pytest(extra, back_end.variables)
     alone = [f"tests/{name}" for name in ALONE if (ROOT / "tests" / name).is_dir()]
     left_out = ["tests/browser", "tests/unit"] if back_end.marks == NOT_ONCE else ["tests/browser"]
-    chosen = ["-m", back_end.marks] if back_end.marks else []
+    chosen = marks(back_end.marks)
     ignored = [f"--ignore={path}" for path in [*alone, *left_out]]
     passes = [run_pytest(["tests", *ignored, *chosen, "-n", WORKERS], back_end.variables)]
     if alone:
@@ -167,7 +176,7 @@ def run_browser_tests(extra: list[str]) -> int:
     # One test at a time for each worker: they differ in length more than ten times.
     workers = ["-n", BROWSERS, "--maxschedchunk", "1"]
     paths = [] if any((ROOT / each.partition("::")[0]).exists() for each in extra) else ["tests/browser"]
-    outcome = run_pytest([*paths, *(extra or workers)], {"CHROMIUM": chromium})
+    outcome = run_pytest([*paths, *(extra or [*workers, *marks("")])], {"CHROMIUM": chromium})
     print(f"\nBrowser tests in {chromium}: {outcome.line()}")
     return outcome.exit_code
 

@@ -20,7 +20,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from gateway.lib import clock
 from gateway.lib.reserved_connections import close_reserved_connections
 from oauth_ext.jwt import keys
-from tests import embedded
+from tests import embedded, long_ones
 from tests.e2e.scheduling import SharedServerScheduling
 from tests.emptying import empty_databases
 from tests.factories.cast import Cast, make_cast
@@ -58,8 +58,9 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what runs on which back ends."""
+    """Mark what runs on which back ends, and what takes long."""
     embedded.mark(items)
+    long_ones.mark(items)
 
 
 def pytest_collectstart() -> None:

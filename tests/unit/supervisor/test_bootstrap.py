@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from tests import embedded
+from tests import embedded, long_ones
 
 ROOT = Path(__file__).resolve().parents[3]
 BOOTSTRAP = ROOT / "scripts" / "bootstrap.py"
@@ -239,3 +239,19 @@ def test_a_lock_file_may_not_name_an_address(line: str) -> None:
     good = f"a==1.0 \\\n    --hash=sha256:{'0' * 64}\n"
     assert lint.lock_faults("x.lock", good) == []
     assert len(lint.lock_faults("x.lock", f"{good}{line}\n")) == 1
+
+
+def test_long_tests_are_left_out_unless_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEST_LONG", raising=False)
+    assert script("test").marks("a or b") == ["-m", "(a or b) and not long"]
+    assert script("test").marks("") == ["-m", "not long"]
+    monkeypatch.setenv("TEST_LONG", "1")
+    assert script("test").marks("a or b") == ["-m", "(a or b)"]
+    assert script("test").marks("") == []
+
+
+def test_every_long_test_is_there() -> None:
+    """A name that no test has any more would leave nothing out."""
+    for place, names in long_ones.FILES.items():
+        text = (long_ones.TESTS / place).read_text()
+        assert all(f"def {name}(" in text for name in names), place
