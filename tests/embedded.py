@@ -3,10 +3,12 @@
 The embedded back ends answer the same calls through other code: `gateway/coordination/sqlite_store.py`, the SQLite
 audit connection, and the database's own locks. A test belongs here when it goes through one of those in a way that the
 back end can change: it counts, it commits from several threads, it reads the request log, or it starts the product.
+With TEST_LONG=1 every other test that commits runs on them as well.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,6 +58,7 @@ PLACES = (
 COMMITTING = "transactional_db"
 COMMITS_ANYWAY = (TESTS / "api" / "proxy", TESTS / "attacks")
 ONCE = TESTS / "unit"
+WITH_LONG = os.environ.get("TEST_LONG") == "1"
 # Fault tests take databases of their own, named by a parameter. The run on production's pair has no need of a file.
 FAULTS = TESTS / "faults"
 FILE = "sqlite"
@@ -67,7 +70,7 @@ def mark(items: list[pytest.Item]) -> None:
         folder = _folder(item.path)
         if folder.is_pure or (folder.has_faults and _breaks_a_file(item)):
             item.add_marker(pytest.mark.one_back_end)
-        elif folder.is_embedded or (not folder.commits_anyway and _commits(item)):
+        elif folder.is_embedded or (WITH_LONG and not folder.commits_anyway and _commits(item)):
             item.add_marker(pytest.mark.embedded)
 
 

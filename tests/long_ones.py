@@ -14,11 +14,17 @@ ALL: frozenset[str] = frozenset()
 # By file: the names of tests, ALL for each.
 FILES: dict[str, frozenset[str]] = {
     "api/pages/test_page_weight.py": frozenset({"test_no_other_page_asks_for_alerts_or_mail"}),
+    "api/proxy/hostile/test_faults.py": frozenset({"test_both_routes_say_what_is_wrong"}),
     "api/web/test_migrate_command.py": ALL,
+    "browser/test_access_pages.py": frozenset({"test_every_page_is_accessible"}),
     "browser/test_billing_pages.py": frozenset({"test_every_page_of_a_plan_in_trouble_is_accessible_and_fits"}),
     "browser/test_documents.py": frozenset({"test_documents_are_accessible_in_every_view"}),
+    "browser/test_log_pages.py": frozenset({"test_every_page_is_accessible"}),
+    "browser/test_people_pages.py": frozenset({"test_every_page_with_people_is_accessible_and_fits"}),
     "browser/test_every_page.py": frozenset({"test_every_page_without_a_thing_is_accessible"}),
-    "browser/test_pages.py": frozenset({"test_what_the_documentation_and_an_account_show_fits_on_a_small_screen"}),
+    "browser/test_pages.py": frozenset(
+        {"test_every_page_is_accessible", "test_what_the_documentation_and_an_account_show_fits_on_a_small_screen"}
+    ),
     "contracts/test_backstop.py": frozenset(
         {"test_a_stranger_is_counted_on_each_of_them", "test_a_signed_in_person_is_counted_on_each_of_them"}
     ),
@@ -29,7 +35,11 @@ FILES: dict[str, frozenset[str]] = {
     "e2e/test_redis_variants.py": ALL,
     "e2e/test_stripe_mode.py": ALL,
     "e2e/test_tests_of_stripe_mode.py": ALL,
+    "faults/test_database_silent.py": ALL,
     "faults/test_matrix.py": ALL,
+    "faults/test_redis_hangs.py": ALL,
+    "faults/test_rolled.py": ALL,
+    "faults/test_rotated_keys.py": ALL,
     "faults/test_upgraded_beside.py": ALL,
     "faults/test_upgraded_log.py": ALL,
 }
