@@ -1,4 +1,4 @@
-"""The last changes of an organization in words, with links to what was changed."""
+"""Changes of an organization in words, with links to what was changed."""
 
 from __future__ import annotations
 

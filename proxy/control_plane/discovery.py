@@ -68,11 +68,17 @@ def discover_for(membership: Membership, vendor: Vendor) -> Discovered:
     Raises: NotConnected, also when the credential is deleted meanwhile; UnusableCredential; TooManyVendorRequests;
     ConnectionEnded; VendorFailed; NotFound when the organization is deleted.
     """
+    credential = own_credential(membership, vendor)
+    return _discover_with(credential, membership.organization, vendor, settings.DISCOVER_DEADLINE_S)
+
+
+def own_credential(membership: Membership, vendor: Vendor) -> CredentialRef:
+    """The credential that the member's own calls would use. Raises: NotConnected."""
     candidates = refs_by_vendor(membership.organization_id).get(vendor.slug, ())
     credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership), user_id=membership.user_id)
     if credential is None:
         raise NotConnected
-    return _discover_with(credential, membership.organization, vendor, settings.DISCOVER_DEADLINE_S)
+    return credential
 
 
 def discover_with(credential_id: UUID, organization: Organization, vendor: Vendor, *, within_s: float) -> Discovered:

@@ -13,17 +13,15 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from credentials.connection_refresh import renewed_now
-from credentials.resolve import resolve
 from credentials.sealing import wrapped_keys
-from credentials.selectors import refs_by_vendor
 from gateway.catalog.vendor import Vendor
 from gateway.coordination import backend
 from orgs.access_rules import allowed_tools
 from orgs.models import Membership
 from orgs.roles import Role
-from orgs.selectors import allowlists, team_ids
+from orgs.selectors import allowlists
 from proxy.calls.open_destination import open_destination
-from proxy.control_plane.discovery import NotConnected, VendorFailed
+from proxy.control_plane.discovery import VendorFailed, own_credential
 from proxy.control_plane.vendor_request_limiter import vendor_requests
 from proxy.protocol import item_definitions
 from proxy.protocol.item_kinds import ItemKind
@@ -53,11 +51,7 @@ def items_for(membership: Membership, vendor: Vendor) -> Items:
 
     Raises: NotConnected; UnusableCredential; TooManyVendorRequests; ConnectionEnded; VendorFailed.
     """
-    candidates = refs_by_vendor(membership.organization_id).get(vendor.slug, ())
-    credential = resolve(candidates, service_client_id=None, team_ids=team_ids(membership), user_id=membership.user_id)
-    if credential is None:
-        raise NotConnected
-    org_id, credential = membership.organization_id, renewed_now(credential)
+    org_id, credential = membership.organization_id, renewed_now(own_credential(membership, vendor))
     where = open_destination(credential, vendor, wrapped_keys(org_id), org_id)
     with vendor_requests.slot(org_id):
         return async_to_sync(_ask)(vendor, where, settings.DISCOVER_DEADLINE_S)

@@ -4,7 +4,8 @@
        |  \\--earlier--> initialize --refused--> ask again, once
        +--none--> server/discover --modern--> ModernSession
                         +--anything else--> initialize
-A vendor is asked before the first session and then only when a verdict proves wrong. docs/decisions/0106
+A vendor is asked before the first session, when a verdict proves wrong, and at the next session after a day: it may
+declare other capabilities by then. docs/decisions/0106
 """
 
 from __future__ import annotations
