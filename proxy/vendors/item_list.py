@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,7 +25,6 @@ class ItemList:
     names: tuple[ItemName, ...]
     own_body: bytes
     exposed_body: bytes
-    digest: bytes
     by_own: Mapping[str, ItemName] = field(repr=False)
     by_exposed: Mapping[str, ItemName] = field(repr=False)
 
@@ -55,7 +53,6 @@ def read_list(kind: ItemKind, vendor: Vendor, listed: Sequence[Raw]) -> tuple[It
         names,
         accepted.own_body,
         accepted.exposed_body,
-        hashlib.sha256(accepted.exposed_body).digest(),
         {name.own: name for name in names},
         {name.exposed: name for name in names},
     )
