@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,12 +28,11 @@ SETTINGS = ("DATABASE_URL", "REDIS_URL", "GATEWAY_MODE", "GATEWAY_TEST_RUN", "GA
 SCRUBBED = (*SETTINGS, "PYTHONDONTWRITEBYTECODE")
 # PostgreSQL, and deadlines that pass, leave a process waiting now and then. Each collects all tests, which takes 7 s.
 WORKERS = str(min((os.cpu_count() or 1) + 1, 8))
-# Half of the time of tests that start servers goes into waiting for them.
-WORKERS_ALONE = str(min(2 * (os.cpu_count() or 1), 8))
 BROWSERS = str(min(os.cpu_count() or 1, 4))  # each with a service of its own
-# These start servers and end them: with nothing else beside them. Those that share a server run in the process that has
-# started it.
-ALONE = ("e2e", "faults", "perf")
+# These start servers, and half of their time goes into waiting for them: they run beside the others, in a run of their
+# own. Tests that share a server run in the process that has started it.
+STARTING_SERVERS = ("e2e", "faults")
+POLL_SECONDS = 0.2
 # A plugin that takes a second to load in each process, and whose fixtures no test uses.
 WITHOUT = ("-p", "no:schemathesis")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -106,18 +106,53 @@ def environment_of_tests() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in SCRUBBED}
 
 
+class Run:
+    """One pytest process. With `quiet`, what it prints is kept for `relay`."""
+
+    def __init__(self, arguments: list[str], variables: dict[str, str], *, quiet: bool = False) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="gateway-test-report-")
+        self._report = Path(self._folder.name) / "report.xml"
+        self._output = (Path(self._folder.name) / "output").open("wb+") if quiet else None
+        self._shown = 0
+        self._started = time.monotonic()
+        command = [sys.executable, "-m", "pytest", *WITHOUT, f"--junitxml={self._report}", *arguments]
+        environment = environment_of_tests() | variables
+        self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=self._output)
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def relay(self) -> None:
+        """Print the kept output that has not been printed yet."""
+        if self._output is None:
+            return
+        text = os.pread(self._output.fileno(), os.fstat(self._output.fileno()).st_size, self._shown)
+        self._shown += len(text)
+        sys.stdout.buffer.write(text)
+        sys.stdout.flush()
+
+    def outcome(self) -> Outcome:
+        """The counts, when the process has ended."""
+        code = self._process.wait()
+        found = read_report(self._report) if self._report.exists() else Outcome()
+        found.seconds = time.monotonic() - self._started
+        found.exit_code = code
+        return found
+
+    def close(self) -> None:
+        """End the process, and remove what it left."""
+        if self.is_running():
+            self._process.terminate()
+            self._process.wait()
+        if self._output is not None:
+            self._output.close()
+        self._folder.cleanup()
+
+
 def run_pytest(arguments: list[str], variables: dict[str, str]) -> Outcome:
     """One pytest process; its own closing line stays in the output."""
-    environment = environment_of_tests() | variables
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="gateway-test-report-") as folder:
-        report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", *WITHOUT, f"--junitxml={report}", *arguments]
-        code = subprocess.run(command, cwd=ROOT, env=environment).returncode
-        outcome = read_report(report) if report.exists() else Outcome()
-    outcome.seconds = time.monotonic() - started
-    outcome.exit_code = code
-    return outcome
+    with closing(Run(arguments, variables)) as run:
+        return run.outcome()
 
 
 def read_report(path: Path) -> Outcome:
@@ -141,24 +176,37 @@ def marks(wanted: str) -> list[str]:
 
 
 def run_suite(back_end: BackEnds, extra: list[str], installation: Installation) -> Outcome:
-    """The suite on one set of back ends: what starts servers runs by itself, when those of third parties are there."""
+    """The suite on one set of back ends. Tests that start servers wait for those of third parties and run beside it."""
     if extra:
         installation.wait()
         return run_pytest(extra, back_end.variables)
-    alone = [f"tests/{name}" for name in ALONE if (ROOT / "tests" / name).is_dir()]
+    starting = [f"tests/{name}" for name in STARTING_SERVERS]
     left_out = ["tests/browser", "tests/unit"] if back_end.marks == NOT_ONCE else ["tests/browser"]
-    chosen = marks(back_end.marks)
-    ignored = [f"--ignore={path}" for path in [*alone, *left_out]]
-    passes = [run_pytest(["tests", *ignored, *chosen, "-n", WORKERS], back_end.variables)]
-    if alone:
-        installation.wait()
-        passes.append(run_pytest([*alone, *chosen, "-n", WORKERS_ALONE, "--dist", "loadfile"], back_end.variables))
+    chosen = [*marks(back_end.marks), "-n", WORKERS]
+    ignored = [f"--ignore={path}" for path in [*starting, *left_out]]
+    started = time.monotonic()
+    with ExitStack() as stack:
+        runs = [stack.enter_context(closing(Run(["tests", *ignored, *chosen], back_end.variables)))]
+        while len(runs) == 1 or any(run.is_running() for run in runs):
+            if len(runs) == 1 and installation.is_done():
+                beside = Run([*starting, *chosen, "--dist", "loadfile"], back_end.variables, quiet=True)
+                runs.append(stack.enter_context(closing(beside)))
+            elif not runs[0].is_running():
+                runs[-1].relay()
+            time.sleep(POLL_SECONDS)
+        runs[-1].relay()
+        outcome = together([run.outcome() for run in runs])
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def together(parts: list[Outcome]) -> Outcome:
+    """The counts of runs beside each other, and the first exit code that is not 0."""
     return Outcome(
-        passed=sum(part.passed for part in passes),
-        failed=sum(part.failed for part in passes),
-        skipped=sum(part.skipped for part in passes),
-        seconds=sum(part.seconds for part in passes),
-        exit_code=next((part.exit_code for part in passes if part.exit_code), 0),
+        passed=sum(part.passed for part in parts),
+        failed=sum(part.failed for part in parts),
+        skipped=sum(part.skipped for part in parts),
+        exit_code=next((part.exit_code for part in parts if part.exit_code), 0),
     )
 
 
@@ -191,6 +239,13 @@ class Installation:
     def __init__(self) -> None:
         script = ROOT / "scripts" / "install_test_vendors.sh"
         self._process = subprocess.Popen(["sh", str(script)], cwd=ROOT)
+
+    def is_done(self) -> bool:
+        """Raises: InstallationError."""
+        if self._process.poll() is None:
+            return False
+        self.wait()
+        return True
 
     def wait(self) -> None:
         """Raises: InstallationError."""
