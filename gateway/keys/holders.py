@@ -64,5 +64,5 @@ def running_names(key_name: str, now: datetime) -> tuple[list[str], list[str]]:
 
 
 def led_by_another_key(key_name: str, now: datetime) -> Sequence[str]:
-    """The names of running processes whose first master key is not this one, because they lack it or for their order."""
+    """The names of running processes whose first master key is not this one: they lack it, or have another order."""
     return [holder.name for holder in running(now) if holder.key_names[:1] != [key_name]]

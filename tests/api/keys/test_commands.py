@@ -89,7 +89,9 @@ def test_while_a_rotation_goes_on_and_after_it(deployed: Setting, settings: Lazy
     states = {name: (key["state"], key["wrappedBy"]) for (kind, name), key in listed().items() if kind == "master"}
     assert states == {"new": ("waiting", "vault"), "old": ("current", None)}
     assert "without it: web" in run("keys")
-    with pytest.raises(CommandError, match=r"the first key is not new\. Start it with the order new,old in CREDENTIAL_KEYS\.") as caught:
+    with pytest.raises(
+        CommandError, match=r"the first key is not new\. Start it with the order new,old in CREDENTIAL_KEYS\."
+    ) as caught:
         call_command("rotate_master_key", wait=0.0)
     assert caught.value.returncode == 1
     assert listed()["master", "old"]["rows"] == 3, "nothing was sealed with a key that a process lacks"

@@ -163,7 +163,9 @@ def test_who_waits_says_for_whom_and_since_when(monkeypatch: pytest.MonkeyPatch)
     assert taken.wait(60)
     with only_one(connection, say):
         holder.join()
-    match = re.match(rf"{WAITING}, process (\d+) on (\S+)( \(\S+\))?, since (\S+), in the database’s session \d+;", said[0])
+    match = re.match(
+        rf"{WAITING}, process (\d+) on (\S+)( \(\S+\))?, since (\S+), in the database’s session \d+;", said[0]
+    )
     assert match, said[0]
     assert (int(match[1]), match[2]) == (os.getpid(), socket.gethostname()[:30])
     assert abs((datetime.fromisoformat(match[4]) - before).total_seconds()) < 30
@@ -186,9 +188,13 @@ def test_the_session_of_a_dead_host_ends_and_that_of_a_long_migrate_does_not() -
 def test_a_server_that_does_not_answer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BoundedWrapper, "response_timeout_s", 0.3)
     monkeypatch.setattr(migration_lock, "_HOLDER", "SELECT pg_sleep(60), %s, %s, 1")
-    with closing(connection.copy()) as first, only_one(first, str):
-        with pytest.raises(OperationalError, match="did not answer in time"), only_one(connection, str):
-            pytest.fail("two have the lock")
+    with (
+        closing(connection.copy()) as first,
+        only_one(first, str),
+        pytest.raises(OperationalError, match="did not answer in time"),
+        only_one(connection, str),
+    ):
+        pytest.fail("two have the lock")
 
 
 def test_what_changes_nothing_waits_for_nothing() -> None:
