@@ -119,29 +119,29 @@ class MemberRolePage(OtherMemberPage[RoleForm]):
 
 @dataclass(frozen=True, slots=True)
 class RemovalImpact:
-    """Consequences of the end of a membership: `invitations` counts all pending ones, `links` those that end."""
+    """Consequences of the end of a membership, with the pending invitations of the person, and those that end."""
 
     apps: int
     tokens: int
     vendors: list[str]
     teams: list[str]
     invitations: int
-    links: int
+    ended_invitations: int
 
     @property
     def is_empty(self) -> bool:
-        return not (self.apps or self.tokens or self.vendors or self.teams or self.links)
+        return not (self.apps or self.tokens or self.vendors or self.teams or self.ended_invitations)
 
 
 def removal_impact_of(organization: Organization, target: Membership) -> RemovalImpact:
-    made = selectors.pending_invitations(organization).filter(created_by=target.user)
+    invitations = selectors.pending_invitations(organization).filter(created_by=target.user).count()
     return RemovalImpact(
         apps=connected_apps(organization, of=target.user).count(),
         tokens=live_access_tokens(organization, of=target.user).count(),
         vendors=registry.load().names_of(selectors.member_vendors(target)),
         teams=selectors.teams_by_member([target]).get(target.user_id, []),
-        invitations=made.count(),
-        links=made.filter(email="").count(),
+        invitations=invitations,
+        ended_invitations=invitations,
     )
 
 
@@ -198,8 +198,8 @@ class LeavePage(OrgPage):
         context = {
             "target": self.membership,
             "is_own": True,
-            # The links of a person who leaves stay.
-            "impact": replace(removal_impact_of(self.organization, self.membership), links=0),
+            # The invitations of a person who leaves stay.
+            "impact": replace(removal_impact_of(self.organization, self.membership), ended_invitations=0),
             "refusal": refusal,
         }
         return self.page("orgs/member_remove.html", context, status=refusal.status if refusal else 200)

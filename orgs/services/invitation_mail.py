@@ -24,9 +24,9 @@ REMINDED_AFTER = timedelta(days=1)
 
 
 def link_facts(stored: Facts) -> Facts | None:
-    """None for an invitation that ended, or whose link cannot be opened any more."""
+    """None for an invitation that ended, of a deactivated person, or whose link cannot be opened any more."""
     rows = Invitation.objects.select_related("organization").pending(clock.now())
-    invitation = rows.filter(pk=stored["invitation"]).first()
+    invitation = rows.filter(pk=stored["invitation"]).exclude(created_by__is_active=False).first()
     token = None if invitation is None else token_of(invitation)
     if invitation is None or token is None:
         return None
