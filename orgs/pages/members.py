@@ -21,7 +21,7 @@ from gateway.web.navigation import PERSON_TABS
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from gateway.web.search import search_words
-from oauth_ext.selectors import connected_apps, live_access_tokens
+from oauth_ext.selectors import clients_shown_to, connected_apps, live_access_tokens
 from orgs import selectors
 from orgs.default_access_preview import vendors_of_member
 from orgs.errors import LastOwner
@@ -119,7 +119,10 @@ class MemberRolePage(OtherMemberPage[RoleForm]):
 
 @dataclass(frozen=True, slots=True)
 class RemovalImpact:
-    """Consequences of the end of a membership, with the pending invitations of the person, and those that end."""
+    """Consequences of the end of a membership, with the pending invitations of the person, and those that end.
+
+    `agents`: names of those whose key or secret the person was shown, which stay.
+    """
 
     apps: int
     tokens: int
@@ -127,6 +130,7 @@ class RemovalImpact:
     teams: list[str]
     invitations: int
     ended_invitations: int
+    agents: list[str]
 
     @property
     def is_empty(self) -> bool:
@@ -142,6 +146,7 @@ def removal_impact_of(organization: Organization, target: Membership) -> Removal
         teams=selectors.teams_by_member([target]).get(target.user_id, []),
         invitations=invitations,
         ended_invitations=invitations,
+        agents=[client.name for client in clients_shown_to(organization, target.user)],
     )
 
 

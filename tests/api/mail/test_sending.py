@@ -76,8 +76,8 @@ def test_each_person_reads_the_own_language(cast: Cast, mailbox: Mailbox) -> Non
 def test_names_stay_text(cast: Cast, mailbox: Mailbox) -> None:
     queue(cast, "ada@example.com", person="<b>Ada</b> & Co")
     send_waiting()
-    assert "<b>Ada</b> & Co an owner" in mailbox.text_of(0)
-    html = mailbox.text_of(0, "html")
+    assert "<b>Ada</b> & Co an owner" in mailbox.text_of(0).replace("\u200b", "")
+    html = mailbox.text_of(0, "html").replace("\u200b", "")
     assert "&lt;b&gt;Ada&lt;/b&gt; &amp; Co" in html
     assert "<b>" not in html
 
