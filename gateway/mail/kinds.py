@@ -27,7 +27,8 @@ class MailKind:
     `subject`: a lazy translation; its placeholders are facts. `label`: the kind on the page where people choose.
     `facts_at_sending`: takes the stored facts and returns more, such as a secret link that is not stored; None when
     there is nothing to tell any more. `is_still_for`: takes address, organization and facts; False when the recipient
-    has no right to the message any more, which may have waited for days. `is_per_organization`: a link ends it for the organization of the message.
+    has no right to the message any more, which may have waited for days. `is_per_organization`: a link ends it for the
+    organization of the message.
     """
 
     name: str

@@ -202,6 +202,8 @@ def _domain_words(what: str) -> Callable[[MailDomain], Iterator[str]]:
     def words(row: MailDomain) -> Iterator[str]:
         claims = MailDomain.objects.filter(domain=row.domain).count()
         yield f"{what} Organizations that claim {row.domain}: {claims}."
+        if row.claimed_by is not None:
+            yield f"Claimed by {row.claimed_by.name} ({row.claimed_by.email}) on {row.created_at:%d %b %Y}."
 
     return words
 
@@ -264,7 +266,7 @@ def _person(_: None, thing: str) -> User:
 def _sessions(row: User) -> Iterator[str]:
     sessions = len(sessions_in_force(row))
     yield f"Browser sessions of {row.name} that end at once: {sessions}."
-    yield "Connected apps and agent keys go on working."
+    yield "Connected apps, management tokens and agent keys go on working."
 
 
 def _end_sessions(actor: Actor, row: User) -> None:
