@@ -103,7 +103,7 @@ def live_access_tokens(organization: Organization, *, of: User) -> QuerySet[Acce
 def clients_shown_to(organization: Organization, person: User, *, token: ManagementToken | None = None) -> list[Client]:
     """The service clients whose key or secret the person was shown, by name; with `token`, a script of that token.
 
-    Keys and secrets are the organization's and work on without the person: whoever was shown one may have a copy.
+    Keys and secrets are the organization's and work on without the person, who may have a copy.
     """
     rows = AdminAuditEntry.objects.filter(
         org_id=organization.pk, actor_id=str(person.pk), event_type__in=[event.value for event in _SHOWING]

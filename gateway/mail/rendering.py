@@ -60,7 +60,7 @@ def _context(mail: OutgoingMail, kind: MailKind, facts: Facts, subject: str) -> 
 
 
 def _is_name(name: str, value: object, mail: OutgoingMail) -> bool:
-    """Whether it is a stored text: what is made at sending, such as a link, stays as it is, and so does an address."""
+    """Whether it is a stored text. A link, which is made at sending, and an address stay as they are."""
     is_stored = isinstance(value, str) and mail.facts.get(name) == value
     return is_stored and name != "email" and not _is_moment(name, value)
 

@@ -67,7 +67,7 @@ def text_pool(number: int) -> Sequence[str]:
 
 
 def draw_all_pools() -> None:
-    """What the requests of a long run are made of is in memory before its memory is measured."""
+    """The parts of the requests of a long run are in memory before its memory is measured."""
     for number in range(POOLS):
         json_pool(number)
         text_pool(number)

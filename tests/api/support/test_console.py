@@ -251,7 +251,7 @@ def test_a_search_asks_few_statements(scene: Scene, typed: str, kinds: set[str],
 
 
 def test_a_claimed_address_is_marked(scene: Scene) -> None:
-    """Whoever signs in with an address that nobody has verified may write a ticket in its owner's name."""
+    """A thief who signs in with an unverified address may write a ticket in the name of its owner."""
     User.objects.create_user(email="member@example.com", display_name="Thief")
     assert [hit.note for hit in found("member@example.com")] == [
         "member@example.com",
