@@ -65,7 +65,7 @@ def _row(event: AdminEvent, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
         org_id=org_id,
         event_type=EventType(event.event_type).value,
         actor_id=plain_text(actor.id, max_characters=120),
-        actor_label=plain_text(_label(actor, context), max_characters=LABEL_CHARACTERS),
+        actor_label=plain_text(label_with_token(actor), max_characters=LABEL_CHARACTERS),
         target_id=plain_text(target.id, max_characters=120) if target else "",
         target_label=plain_text(target.label, max_characters=200) if target else "",
         metadata=_plain(event.metadata or {}, METADATA_DEPTH),
@@ -74,8 +74,9 @@ def _row(event: AdminEvent, org_id: uuid.UUID, actor: Actor) -> AdminAuditEntry:
     )
 
 
-def _label(actor: Actor, context: Mapping[str, object]) -> str:
-    """The actor's name, and the management token that the person used."""
+def label_with_token(actor: Actor) -> str:
+    """The actor's name, and the management token that the person uses in this request."""
+    context = structlog.contextvars.get_contextvars()
     if context.get(TOKEN_HOLDER) != actor.id:
         return actor.label
     token = f" (token {context.get(TOKEN_NAME)}, {context.get(TOKEN_PREFIX)})"

@@ -11,14 +11,24 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import F, FilteredRelation, Q, QuerySet
 
+from audit.event_types import EventType
+from audit.models import AdminAuditEntry
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
 from gateway.lib.rows import required_row
 from oauth_ext.models import AccessToken, Client, ServiceClientAllowlist, ServiceClientVendor, TokenFamily
 from oauth_ext.models.client import ToolMode
-from orgs.models import Organization, User
+from orgs.models import ManagementToken, Organization, User
 from orgs.selectors import MAX_SEARCH_WORDS
 
+# The changes whose answer has a key or a secret.
+_SHOWING = (
+    EventType.SERVICE_CLIENT_CREATED,
+    EventType.SERVICE_CLIENT_SECRET_ROTATED,
+    EventType.AGENT_KEY_CREATED,
+    EventType.AGENT_KEY_ROTATED,
+)
+MOST_SHOWN = 10_000  # rows of the log
 _CLIENT_ID = re.compile(r"svc_[0-9A-Za-z_-]{1,250}")
 
 
@@ -88,6 +98,20 @@ def connected_apps(organization: Organization, *, of: User | None = None) -> Que
 
 def live_access_tokens(organization: Organization, *, of: User) -> QuerySet[AccessToken]:
     return AccessToken.objects.filter(organization=organization, user=of, expires__gt=clock.now())
+
+
+def clients_shown_to(organization: Organization, person: User, *, token: ManagementToken | None = None) -> list[Client]:
+    """The service clients whose key or secret the person was shown, by name; with `token`, a script of that token.
+
+    Keys and secrets are the organization's and work on without the person, who may have a copy.
+    """
+    rows = AdminAuditEntry.objects.filter(
+        org_id=organization.pk, actor_id=str(person.pk), event_type__in=[event.value for event in _SHOWING]
+    )
+    if token is not None:
+        rows = rows.filter(actor_label__endswith=f", {token.prefix})", id__gte=ids.first_log_id_at(token.created_at))
+    names = {metadata.get("client_id") for metadata in rows.values_list("metadata", flat=True)[:MOST_SHOWN]}
+    return list(Client.objects.filter(organization=organization, client_id__in=names - {None}).order_by("name", "id"))
 
 
 def service_client_of_any_organization(client_id: str) -> Client:

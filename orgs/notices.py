@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from audit.actor import Actor
+from audit.admin_log import label_with_token
 from gateway.lib import clock
 from gateway.mail.kinds import MailKind, Purpose, register
 from gateway.mail.outbox import Recipient, is_on, queue_mail
@@ -54,6 +55,14 @@ def recipients_of(users: Iterable[User]) -> list[Recipient]:
     return [each for each in map(recipient_of, users) if each is not None]
 
 
+def has_role_by_address(address: str, organization_id: UUID | None, roles: Collection[Role]) -> bool:
+    """Whether a message that waited is still for its recipient: an active member with one of these roles."""
+    if organization_id is None:
+        return False
+    rows = Membership.objects.filter(organization_id=organization_id, role__in=[role.value for role in roles])
+    return rows.filter(user__is_active=True, user__email_verified=True, user__email__iexact=address).exists()
+
+
 def owners_of(organization_id: UUID) -> list[User]:
     """Active owners, earliest first."""
     rows = Membership.objects.select_related("user").filter(organization_id=organization_id, role=Role.OWNER.value)
@@ -71,13 +80,13 @@ def tell_owners(
         return
     now = clock.now()
     name = Organization.objects.values_list("name", flat=True).get(pk=organization_id)
-    told = {"organization": name, "org_id": str(organization_id), "actor": actor.as_actor().label, "happened_at": now}
+    by = label_with_token(actor.as_actor())
+    told = {"organization": name, "org_id": str(organization_id), "actor": by, "happened_at": now, **facts}
     had = counts_since(kind, organization_id, now - AN_HOUR)
     for each in {each.address: each for each in recipients_of([*owners_of(organization_id), *also])}.values():
         left = NOTICES_AN_HOUR - had.get(each.address, 0)
         if left > 0:
-            facts_for_it = {**told, "is_last": left == 1, **facts}
-            queue_mail(kind, [each], organization_id=organization_id, facts=facts_for_it)
+            queue_mail(kind, [each], organization_id=organization_id, facts={**told, "is_last": left == 1})
 
 
 def tell_person(kind: MailKind, person: User, **facts: object) -> None:

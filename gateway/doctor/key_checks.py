@@ -10,7 +10,7 @@ from django.conf import settings
 from gateway.doctor.key_ages import MASTER, REMEDIES, SECRET, SIGNING, KeyAge, all_keys
 from gateway.doctor.verdict import Finding, error, ok, warning
 from gateway.keys.current import sealing_keys as keys_in_use
-from gateway.keys.holders import holders_without
+from gateway.keys.holders import holders_without, led_by_another_key
 from gateway.keys.sealed_columns import rows_by_key_id
 from gateway.lib import clock
 from gateway.lib.keyring import keyring
@@ -95,14 +95,22 @@ def _too_old(old: Sequence[KeyAge], now: datetime) -> Sequence[Finding]:
 
 
 def key_holders() -> Sequence[Finding]:
-    """All running processes open with the key that seals, and with the first one, which is to seal next."""
+    """All running processes open with the key that seals, and agree which one is the first, which is to seal next."""
     ring, current, now = keyring(), keys_in_use().current_id, clock.now()
     found = []
     if lacking := holders_without(current, now):
         found.append(error(f"The master key {current} seals, and these processes lack it: {', '.join(lacking)}."))
-    if current != ring.current_id and (lacking := holders_without(ring.current_id, now)):
+    behind = holders_without(ring.current_id, now)
+    if current != ring.current_id and behind:
         found.append(
-            warning(f"{ring.current_id} seals once all processes have it. Start these with it: {', '.join(lacking)}.")
+            warning(f"{ring.current_id} seals once all processes have it. Start these with it: {', '.join(behind)}.")
+        )
+    if reordered := [name for name in led_by_another_key(ring.current_id, now) if name not in {*lacking, *behind}]:
+        found.append(
+            warning(
+                f"CREDENTIAL_KEYS begins with {ring.current_id} here and with another key in these processes:"
+                f" {', '.join(reordered)}. {current} seals until it begins with the same key everywhere."
+            )
         )
     plain = [name for name, service in settings.KEYS_WRAPPED_BY.items() if not service]
     if plain and len(plain) < len(settings.KEYS_WRAPPED_BY):

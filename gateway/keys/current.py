@@ -1,4 +1,4 @@
-"""The key of CREDENTIAL_KEYS that seals: the first, once every process can open with it.   docs/decisions/0087"""
+"""The key of CREDENTIAL_KEYS that seals: the first, once it is the first of every process.   docs/decisions/0087"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 import structlog
 from django.db import transaction
 
-from gateway.keys.holders import holders_without, running
+from gateway.keys.holders import led_by_another_key
 from gateway.keys.models import KeyRecord
 from gateway.keys.sealed_columns import rows_by_key_id
 from gateway.lib import clock
@@ -31,7 +31,10 @@ def current_name(kind: KeyRecord.Kind) -> str:
 
 
 def settle_master_key() -> bool:
-    """Record the keys of CREDENTIAL_KEYS; let the first one seal if no process lacks it. Returns whether it does."""
+    """Record the keys of CREDENTIAL_KEYS; let the first one seal if it is the first of every running process.
+
+    Returns whether it seals. Processes that disagree about the order leave sealing to the key that has it.
+    """
     ring = keyring()
     known = dict(KeyRecord.objects.filter(kind=KeyRecord.Kind.MASTER).values_list("name", "is_current"))
     is_settled = known.get(ring.current_id, False) and ring.keys.keys() <= known.keys()
@@ -49,16 +52,11 @@ def _settle(ring: Keyring, now: datetime) -> bool:
         current = make_current(records[_in_use(ring)], now)
     if current.name == ring.current_id:
         return True
-    if holders_without(ring.current_id, now) or _is_left_behind(current.name, ring, now):
+    if led_by_another_key(ring.current_id, now):
         return False
     make_current(records[ring.current_id], now)
     log.info("master key changed", former=current.name, current=ring.current_id)
     return True
-
-
-def _is_left_behind(current: str, ring: Keyring, now: datetime) -> bool:
-    """A process that was started with a former setting takes sealing back from none that seals with the current key."""
-    return current not in ring.keys and any(current in holder.key_names for holder in running(now))
 
 
 def note(kind: KeyRecord.Kind, name: str, now: datetime) -> KeyRecord:

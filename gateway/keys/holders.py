@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -19,10 +19,10 @@ _KEPT = timedelta(hours=1)
 
 
 class Holder:
-    """This process. A child of a fork is another one."""
+    """This process. A child of a fork is another one. `key_names` are those of its keys, the first one first."""
 
     def __init__(
-        self, role: str, *, key_names: Callable[[], Collection[str]], monotonic: Callable[[], float] = time.monotonic
+        self, role: str, *, key_names: Callable[[], Iterable[str]], monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._role, self._key_names, self._monotonic = role, key_names, monotonic
         self._pid, self._id, self._noted_at_s = 0, UUID(int=0), 0.0
@@ -36,7 +36,7 @@ class Holder:
             self._pid, self._id = os.getpid(), uuid4()
         self._noted_at_s, now = self._monotonic(), clock.now()
         name = f"{self._role} {socket.gethostname()[:80]}:{self._pid}"
-        values = {"name": name, "key_names": sorted(self._key_names()), "seen_at": now}
+        values = {"name": name, "key_names": list(self._key_names()), "seen_at": now}
         KeyHolder.objects.update_or_create(id=self._id, defaults=values)
         KeyHolder.objects.filter(seen_at__lt=now - _KEPT).delete()
 
@@ -61,3 +61,8 @@ def running_names(key_name: str, now: datetime) -> tuple[list[str], list[str]]:
     for holder in running(now):
         found[key_name not in holder.key_names].append(holder.name)
     return found
+
+
+def led_by_another_key(key_name: str, now: datetime) -> Sequence[str]:
+    """The names of running processes whose first master key is not this one: they lack it, or have another order."""
+    return [holder.name for holder in running(now) if holder.key_names[:1] != [key_name]]

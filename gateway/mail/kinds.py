@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
 from django.utils.functional import Promise
 
@@ -25,7 +26,9 @@ class MailKind:
 
     `subject`: a lazy translation; its placeholders are facts. `label`: the kind on the page where people choose.
     `facts_at_sending`: takes the stored facts and returns more, such as a secret link that is not stored; None when
-    there is nothing to tell any more. `is_per_organization`: a link ends it for the organization of the message.
+    there is nothing to tell any more. `is_still_for`: takes address, organization and facts; False when the recipient
+    has no right to the message any more, which may have waited for days. `is_per_organization`: a link ends it for the
+    organization of the message.
     """
 
     name: str
@@ -34,6 +37,7 @@ class MailKind:
     subject: str | Promise
     facts_at_sending: Callable[[Facts], Facts | None] | None = None
     is_per_organization: bool = False
+    is_still_for: Callable[[str, UUID | None, Facts], bool] | None = None
 
     @property
     def is_optional(self) -> bool:

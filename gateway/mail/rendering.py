@@ -45,15 +45,24 @@ def _rendered(engine: Engine, template: str, context: Facts) -> str:
 def _context(mail: OutgoingMail, kind: MailKind, facts: Facts, subject: str) -> dict[str, Any]:
     moments = {name: datetime.fromisoformat(value) for name, value in facts.items() if _is_moment(name, value)}
     link = unsubscribe_url(kind, mail.address, mail.organization_id) if kind.is_optional else ""
+    # Anyone may write to anyone in this way, under names of their choice.
+    names = {name: unlinked(value) for name, value in facts.items() if _is_name(name, value, mail)}
     return {
         **facts,
         **moments,
+        **names,
         "base_url": settings.BASE_URL,
         "language": translation.get_language(),
         "subject": unlinked(subject),
         "address": mail.address,
         "unsubscribe_url": link,
     }
+
+
+def _is_name(name: str, value: object, mail: OutgoingMail) -> bool:
+    """Whether it is a stored text. A link, which is made at sending, and an address stay as they are."""
+    is_stored = isinstance(value, str) and mail.facts.get(name) == value
+    return is_stored and name != "email" and not _is_moment(name, value)
 
 
 def _is_moment(name: str, value: object) -> bool:

@@ -126,7 +126,7 @@ def _attempt(mail: OutgoingMail, server: _Server) -> Outcome:
     """Raises: ServerAway."""
     kind = kind_named(mail.kind)
     facts = None if kind is None else _facts(mail, kind)
-    if kind is None or facts is None:
+    if kind is None or facts is None or not _is_still_for(mail, kind):
         return Outcome(MailState.OBSOLETE)
     if is_unwanted(kind, mail.address, mail.organization_id):
         return Outcome(MailState.UNWANTED)
@@ -144,6 +144,10 @@ def _attempt(mail: OutgoingMail, server: _Server) -> Outcome:
         # An address that no header can hold.
         return Outcome(MailState.REFUSED, one_line(str(fault), REASON_CHARACTERS))
     return Outcome(MailState.SENT)
+
+
+def _is_still_for(mail: OutgoingMail, kind: MailKind) -> bool:
+    return kind.is_still_for is None or kind.is_still_for(mail.address, mail.organization_id, mail.facts)
 
 
 def _facts(mail: OutgoingMail, kind: MailKind) -> Facts | None:

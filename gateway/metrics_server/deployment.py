@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
 
 import structlog
 from django.db import DatabaseError, InterfaceError
+from django.db.models import Case, Count, Value, When
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from audit import partitions
 from audit.models import LogDestination
-from audit.shipping.waiting import lag_of, with_waiting_records
+from audit.shipping.waiting import Lag, lag_of, with_waiting_records
+from audit.shipping_models import DestinationStatus
 from audit.stream import first_waiting
 from audit.usage.rollup import CONSUMER, LOG
 from gateway.doctor.key_ages import current_ages
@@ -18,7 +22,7 @@ from gateway.lib import clock
 from gateway.lib.database_threads import with_own_connection
 from gateway.lib.metrics.names import PLATFORMS
 
-# Destinations that are counted in one round. Past it the lag is that of these, which is alarm enough.
+# Destinations whose records are counted in one round, longest due first. Past it the lag is that of these.
 MOST_DESTINATIONS = 100
 log = structlog.get_logger(__name__)
 NAMES = {
@@ -26,6 +30,10 @@ NAMES = {
     "gateway_rollup_lag_seconds": "Age of the oldest call that the usage roll-ups do not have yet.",
     "gateway_log_shipping_lag_records": "Log records that wait for enabled destinations, 100,000 at most for each.",
     "gateway_log_shipping_lag_seconds": "Age of the oldest log record that waits for an enabled destination.",
+    "gateway_log_shipping_overdue_seconds": (
+        "Time for which a due delivery has waited for a process, except to destinations whose last attempt failed."
+    ),
+    "gateway_log_destinations": "Enabled destinations of log shipping by what became of the last attempt.",
     "gateway_key_age_seconds": "Time for which the key of this kind has been in use.",
     "gateway_audit_partitions_ahead": "Months after this one that have a partition of the request log.",
 }
@@ -44,7 +52,7 @@ def metric_of(name: str, value: float) -> Metric:
 
 
 def _read() -> list[Metric]:
-    found = [_rollup_lag(), *_shipping_lag(), _key_ages()]
+    found = [_rollup_lag(), *_shipping_lag(), _destinations(), _key_ages()]
     if partitions.is_partitioned():
         found.append(metric_of("gateway_audit_partitions_ahead", partitions.months_ahead(clock.now())))
     return found
@@ -57,23 +65,45 @@ def _rollup_lag() -> Metric:
 
 
 def _shipping_lag() -> list[Metric]:
-    records: dict[str, int] = defaultdict(int)
-    seconds: dict[str, int] = defaultdict(int)
-    now = clock.now()
-    for destination in with_waiting_records(LogDestination.objects.filter(enabled=True))[:MOST_DESTINATIONS]:
-        lag = lag_of(destination)
-        records[destination.platform] += lag.records
-        seconds[destination.platform] = max(seconds[destination.platform], lag.seconds(now))
-    metrics: list[Metric] = []
-    for name, values in (
-        ("gateway_log_shipping_lag_records", records),
-        ("gateway_log_shipping_lag_seconds", seconds),
-    ):
-        metric = GaugeMetricFamily(name, NAMES[name], labels=("platform",))
-        for platform in PLATFORMS:
-            metric.add_metric((platform,), values[platform])
-        metrics.append(metric)
-    return metrics
+    records, seconds, overdue = (defaultdict[str, float](float) for _ in range(3))
+    now, enabled = clock.now(), LogDestination.objects.filter(enabled=True)
+    for destination in with_waiting_records(enabled).order_by("next_attempt_at")[:MOST_DESTINATIONS]:
+        lag, platform = lag_of(destination), destination.platform
+        records[platform] += lag.records
+        seconds[platform] = max(seconds[platform], lag.seconds(now))
+        overdue[platform] = max(overdue[platform], _overdue_s(destination, lag, now))
+    return [
+        _by_platform("gateway_log_shipping_lag_records", records),
+        _by_platform("gateway_log_shipping_lag_seconds", seconds),
+        _by_platform("gateway_log_shipping_overdue_seconds", overdue),
+    ]
+
+
+def _overdue_s(destination: LogDestination, lag: Lag, now: datetime) -> float:
+    """0 after a failure: the next attempt waits for its time, and for a place among those that fail."""
+    if destination.failures or lag.oldest is None:
+        return 0.0
+    return max(0.0, (now - max(destination.next_attempt_at, lag.oldest)).total_seconds())
+
+
+def _by_platform(name: str, values: Mapping[str, float]) -> Metric:
+    metric = GaugeMetricFamily(name, NAMES[name], labels=("platform",))
+    for platform in PLATFORMS:
+        metric.add_metric((platform,), values.get(platform, 0.0))
+    return metric
+
+
+def _destinations() -> Metric:
+    state = Case(When(failures__gt=0, then=Value("failing")), When(status=DestinationStatus.OK, then=Value("well")))
+    rows = LogDestination.objects.filter(enabled=True).annotate(state=state).values_list("platform", "state")
+    numbers = {(platform, name): number for platform, name, number in rows.annotate(Count("pk")).order_by()}
+    metric = GaugeMetricFamily(
+        "gateway_log_destinations", NAMES["gateway_log_destinations"], labels=("platform", "state")
+    )
+    for platform in PLATFORMS:
+        for name in ("well", "failing"):
+            metric.add_metric((platform, name), numbers.get((platform, name), 0))
+    return metric
 
 
 def _key_ages() -> Metric:

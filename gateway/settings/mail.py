@@ -20,7 +20,10 @@ if _url:
     except (ImproperlyConfigured, ValueError):
         env.refuse("EMAIL_URL", "must be an address such as smtp+tls://user:password@mail.example.com:587.")
 EMAIL_BACKEND = EMAIL_BACKEND or "django.core.mail.backends.dummy.EmailBackend"
+if EMAIL_BACKEND == "django.core.mail.backends.smtp.EmailBackend":
+    EMAIL_BACKEND = "gateway.mail.smtp.BoundedEmailBackend"
 EMAIL_TIMEOUT = 10  # seconds for one step of the conversation with the mail server
+EMAIL_MESSAGE_TIMEOUT = 30  # seconds for all steps of one message; another 30 for those of the sign-in before the first
 EMAIL_SUBJECT_PREFIX = ""
 
 _host = BASE_URL.partition("://")[2].partition(":")[0]

@@ -96,7 +96,9 @@ def _people_by_id(words: str) -> Iterable[Hit]:
 
 
 def _person_hit(row: User) -> Hit:
-    note = row.email if row.is_active else f"{row.email}, deactivated"
+    # A thief may claim an address that the identity provider has not verified, and then write a ticket.
+    marks = [row.email, *["not verified"] * (not row.email_verified), *["deactivated"] * (not row.is_active)]
+    note = ", ".join(marks)
     return Hit("Person", row.name, note, reverse("support:person", args=[row.pk]))
 
 

@@ -20,7 +20,7 @@ from gateway.lib.ids import known_id
 from gateway.lib.rows import required_row
 from gateway.lib.sentences import sentence
 from oauth_ext.models import AgentKey, Client, TokenFamily
-from oauth_ext.selectors import service_client
+from oauth_ext.selectors import clients_shown_to, service_client
 from oauth_ext.services.agent_keys import end_agent_key
 from oauth_ext.services.deactivation import deactivate_person, reactivate_person
 from oauth_ext.services.registration import delete_registered_client
@@ -62,7 +62,9 @@ def _removal(row: Membership) -> Iterator[str]:
     yield f"{row.user.name} leaves {row.organization.name}, and needs a new invitation to come back."
     yield f"Connected apps that end: {impact.apps}. Access tokens: {impact.tokens}."
     yield f"Vendors that they lose: {len(impact.vendors)}. Teams: {len(impact.teams)}."
-    yield f"Open invitation links of theirs that are revoked: {impact.links}."
+    yield f"Pending invitations of theirs that are revoked: {impact.ended_invitations}."
+    if impact.agents:
+        yield f"They were shown a key or secret of these agents, which go on working: {', '.join(impact.agents)}."
 
 
 def _remove(actor: Actor, row: Membership) -> None:
@@ -85,12 +87,19 @@ def _revoke_link(actor: Actor, row: Invitation) -> None:
 
 # ---- management tokens ----
 def _token(organization: Organization, thing: str) -> ManagementToken:
-    rows = ManagementToken.objects.select_related("membership__user")
+    rows = ManagementToken.objects.select_related("membership__user", "membership__organization")
     return required_row(rows.filter(membership__organization=organization, pk=known_id(thing)))
 
 
 def _token_end(row: ManagementToken) -> Iterator[str]:
     yield f"Scripts with the management token {row.name} of {row.membership.user.name} are refused at once."
+    shown = clients_shown_to(row.membership.organization, row.membership.user, token=row)
+    if shown:
+        yield f"It was shown a key or secret of these agents, which go on working: {_names(shown)}."
+
+
+def _names(clients: list[Client]) -> str:
+    return ", ".join(client.name for client in clients)
 
 
 def _end_token(actor: Actor, row: ManagementToken) -> None:
@@ -193,6 +202,8 @@ def _domain_words(what: str) -> Callable[[MailDomain], Iterator[str]]:
     def words(row: MailDomain) -> Iterator[str]:
         claims = MailDomain.objects.filter(domain=row.domain).count()
         yield f"{what} Organizations that claim {row.domain}: {claims}."
+        if row.claimed_by is not None:
+            yield f"Claimed by {row.claimed_by.name} ({row.claimed_by.email}) on {row.created_at:%d %b %Y}."
 
     return words
 
@@ -255,7 +266,7 @@ def _person(_: None, thing: str) -> User:
 def _sessions(row: User) -> Iterator[str]:
     sessions = len(sessions_in_force(row))
     yield f"Browser sessions of {row.name} that end at once: {sessions}."
-    yield "Connected apps and agent keys go on working."
+    yield "Connected apps, management tokens and agent keys go on working."
 
 
 def _end_sessions(actor: Actor, row: User) -> None:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from gateway.lib.translated import translated
 from gateway.web import rate
 from gateway.web.form_page import FormPage
+from oauth_ext.selectors import clients_shown_to
 from orgs import membership_check, selectors
 from orgs.models import ManagementToken
 from orgs.models.management_token import NAME_CHARACTERS
@@ -97,7 +98,9 @@ class RevokeTokenPage(FormPage[forms.Form]):
         return selectors.management_token(self.actor, self.kwargs["token_id"])
 
     def context(self) -> dict[str, Any]:
-        return {"token": self.row}
+        membership = self.row.membership
+        shown = clients_shown_to(membership.organization, self.actor, token=self.row)
+        return {"token": self.row, "agents": [client.name for client in shown]}
 
     def save(self, form: forms.Form) -> HttpResponse:
         ended = revoke_token(actor=self.actor, token_id=self.row.pk)

@@ -21,7 +21,7 @@ from gateway.web.navigation import PERSON_TABS
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
 from gateway.web.search import search_words
-from oauth_ext.selectors import connected_apps, live_access_tokens
+from oauth_ext.selectors import clients_shown_to, connected_apps, live_access_tokens
 from orgs import selectors
 from orgs.default_access_preview import vendors_of_member
 from orgs.errors import LastOwner
@@ -119,29 +119,34 @@ class MemberRolePage(OtherMemberPage[RoleForm]):
 
 @dataclass(frozen=True, slots=True)
 class RemovalImpact:
-    """Consequences of the end of a membership: `invitations` counts all pending ones, `links` those that end."""
+    """Consequences of the end of a membership, with the pending invitations of the person, and those that end.
+
+    `agents`: names of those whose key or secret the person was shown, which stay.
+    """
 
     apps: int
     tokens: int
     vendors: list[str]
     teams: list[str]
     invitations: int
-    links: int
+    ended_invitations: int
+    agents: list[str]
 
     @property
     def is_empty(self) -> bool:
-        return not (self.apps or self.tokens or self.vendors or self.teams or self.links)
+        return not (self.apps or self.tokens or self.vendors or self.teams or self.ended_invitations)
 
 
 def removal_impact_of(organization: Organization, target: Membership) -> RemovalImpact:
-    made = selectors.pending_invitations(organization).filter(created_by=target.user)
+    invitations = selectors.pending_invitations(organization).filter(created_by=target.user).count()
     return RemovalImpact(
         apps=connected_apps(organization, of=target.user).count(),
         tokens=live_access_tokens(organization, of=target.user).count(),
         vendors=registry.load().names_of(selectors.member_vendors(target)),
         teams=selectors.teams_by_member([target]).get(target.user_id, []),
-        invitations=made.count(),
-        links=made.filter(email="").count(),
+        invitations=invitations,
+        ended_invitations=invitations,
+        agents=[client.name for client in clients_shown_to(organization, target.user)],
     )
 
 
@@ -198,8 +203,8 @@ class LeavePage(OrgPage):
         context = {
             "target": self.membership,
             "is_own": True,
-            # The links of a person who leaves stay.
-            "impact": replace(removal_impact_of(self.organization, self.membership), links=0),
+            # The invitations of a person who leaves stay.
+            "impact": replace(removal_impact_of(self.organization, self.membership), ended_invitations=0),
             "refusal": refusal,
         }
         return self.page("orgs/member_remove.html", context, status=refusal.status if refusal else 200)

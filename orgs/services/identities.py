@@ -69,9 +69,10 @@ def _first_sign_in(*, issuer: str, sub: str, claims: Mapping[str, Any]) -> Ident
 
 
 def person_with_email(email: str) -> User:
-    """For operators: the one person with this address, created if missing. Spec: D47
+    """For operators: the one person with this address, created if nobody signs in with it. Spec: D47
 
-    Raises: Invalid for a malformed address; Conflict if several people have it; DeactivatedPerson.
+    Raises: Invalid for a malformed address; Conflict if several people have it, or if somebody signs in with it whom
+    the identity provider does not vouch for: that person may be the one who is meant, or a thief; DeactivatedPerson.
     """
     try:
         validate_email(email)
@@ -85,7 +86,21 @@ def person_with_email(email: str) -> User:
         raise Conflict(sentence("Several people have the address %(email)s.", email=email))
     if people and not active:
         raise DeactivatedPerson(email, [person.pk for person in people])
-    return active[0] if active else User.objects.create_user(email=email)
+    return active[0] if active else _new_person(email)
+
+
+def _new_person(email: str) -> User:
+    claimants = [f"{person.pk} ({person.name})" for person in people_with_email(email) if person.is_active]
+    if claimants:
+        raise Conflict(
+            sentence(
+                "Someone already signs in with the address %(email)s, and the identity provider doesn’t vouch for it:"
+                " %(people)s. Name by id the person who is meant.",
+                email=email,
+                people=", ".join(claimants),
+            )
+        )
+    return User.objects.create_user(email=email)
 
 
 def people_with_email(email: str, *conditions: Q) -> list[User]:

@@ -13,7 +13,7 @@ from gateway.coordination import backend
 from gateway.lib import clock
 from gateway.mail.kinds import Facts, MailKind, Purpose, register
 from gateway.mail.opt_outs import digest_of
-from gateway.mail.outbox import Recipient, is_on, queue_mail, unlinked
+from gateway.mail.outbox import Recipient, is_on, queue_mail
 from orgs.models import Invitation, User
 from orgs.notices import recipient_of
 from orgs.services.invitation_sealing import token_of
@@ -24,16 +24,14 @@ REMINDED_AFTER = timedelta(days=1)
 
 
 def link_facts(stored: Facts) -> Facts | None:
-    """None for an invitation that ended, or whose link cannot be opened any more."""
+    """None for an invitation that ended, of a deactivated person, or whose link cannot be opened any more."""
     rows = Invitation.objects.select_related("organization").pending(clock.now())
-    invitation = rows.filter(pk=stored["invitation"]).first()
+    invitation = rows.filter(pk=stored["invitation"]).exclude(created_by__is_active=False).first()
     token = None if invitation is None else token_of(invitation)
     if invitation is None or token is None:
         return None
     link = f"{settings.BASE_URL}/invite/{token}"
-    # Anyone may write to anyone in this way, under names of their choice.
-    names = {name: unlinked(stored[name]) for name in ("inviter", "organization")}
-    return {**names, "link": link, "expires_at": clock.rfc3339(invitation.expires_at), "role": invitation.role}
+    return {"link": link, "expires_at": clock.rfc3339(invitation.expires_at), "role": invitation.role}
 
 
 INVITATION = register(

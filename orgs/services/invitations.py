@@ -122,25 +122,26 @@ def revoke_invitation(*, actor: User | Actor, organization: Organization, invita
     record_invitation(EventType.INVITATION_REVOKED, actor, Invitation.objects.get(pk=invitation_id))
 
 
-def revoke_open_links(*, actor: User | Actor, organization_id: UUID, created_by_id: UUID) -> None:
-    """Revoke one person's links without an e-mail address. The caller holds the lock. Spec: D162"""
-    rows = Invitation.objects.pending(clock.now()).filter(
-        organization_id=organization_id, created_by_id=created_by_id, email=""
-    )
-    for invitation in rows:
+def revoke_pending_of(*, actor: User | Actor, organization_id: UUID, created_by_id: UUID) -> None:
+    """Revoke one person's pending invitations, bound to an address or not. The caller holds the lock. Spec: D162"""
+    rows = Invitation.objects.pending(clock.now())
+    for invitation in rows.filter(organization_id=organization_id, created_by_id=created_by_id):
         Invitation.objects.filter(pk=invitation.pk).update(revoked_at=clock.now())
         note(End(EndKind.INVITATION, str(invitation.pk), str(organization_id)))
         record_invitation(EventType.INVITATION_REVOKED, actor, invitation)
 
 
 def find_invitation(token: str) -> Invitation:
-    """Raises: InvitationNotFound if unknown or revoked. Expired and used ones are returned. Spec: D54"""
+    """Raises: InvitationNotFound if unknown or revoked, or while the person who made it is deactivated.
+
+    Expired and used ones are returned. Spec: D54
+    """
     found = (
         Invitation.objects.select_related("organization", "created_by")
         .filter(token_sha256=secrets.sha256(token))
         .first()
     )
-    if found is None or found.revoked_at is not None:
+    if found is None or found.revoked_at is not None or not (found.created_by is None or found.created_by.is_active):
         raise InvitationNotFound
     return found
 

@@ -26,7 +26,7 @@ from gateway.mail.kinds import MailKind, Purpose, register
 from gateway.mail.outbox import queue_mail
 from orgs.locking import current_membership, lock_active_person, lock_for_change, lock_organization
 from orgs.models import JoinRequest, MailDomain, Membership, Organization, Removal, User
-from orgs.notices import owners_of, recipients_of
+from orgs.notices import has_role_by_address, owners_of, recipients_of
 from orgs.quotas import require_quota
 from orgs.roles import Role
 from orgs.services.mail_providers import is_public_provider
@@ -39,6 +39,9 @@ ASKED_TO_JOIN = register(
         purpose=Purpose.OPTIONAL,
         label=gettext_lazy("People who ask to join your organization"),
         subject=gettext_lazy("%(person)s asks to join %(organization)s"),
+        is_still_for=lambda address, organization_id, facts: has_role_by_address(
+            address, organization_id, [Role.OWNER]
+        ),
     )
 )
 

@@ -23,7 +23,7 @@ from orgs.notices import OWNER_REMOVED, tell_owners
 from orgs.quotas import require_quota
 from orgs.roles import Role, may_remove
 from orgs.selectors import may_end_membership, member
-from orgs.services.invitations import revoke_open_links
+from orgs.services.invitations import revoke_pending_of
 from orgs.services.open_requests import end_answered_requests
 
 
@@ -73,11 +73,12 @@ def remove_member(*, actor: User | Actor, organization: Organization, user_id: U
     themselves = isinstance(actor, User) and row.user_id == actor.pk
     _end_membership(row, actor)
     if not themselves:
-        # Earlier invitations no longer admit the person. Leaving by oneself leaves no such mark. Spec: D162
+        # Earlier invitations no longer admit the person, and those that the person made admit nobody: they might be for
+        # accomplices. Leaving by oneself changes neither. Spec: D162
         Removal.objects.update_or_create(
             organization_id=row.organization_id, user_id=row.user_id, defaults={"removed_at": clock.now()}
         )
-        revoke_open_links(actor=actor, organization_id=row.organization_id, created_by_id=row.user_id)
+        revoke_pending_of(actor=actor, organization_id=row.organization_id, created_by_id=row.user_id)
 
 
 @transaction.atomic
@@ -101,7 +102,7 @@ def end_membership_again(*, actor: Actor, org_id: UUID, user_id: UUID, ended_at:
         return False
     _end(row, actor)
     Removal.objects.update_or_create(organization_id=org_id, user_id=user_id, defaults={"removed_at": ended_at})
-    revoke_open_links(actor=actor, organization_id=org_id, created_by_id=user_id)
+    revoke_pending_of(actor=actor, organization_id=org_id, created_by_id=user_id)
     return True
 
 

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from gateway.lib import ids
 from gateway.lib.errors import Conflict, NotFound
+from orgs.errors import DeactivatedPerson
 from orgs.locking import lock_active_person
 from orgs.models import User
 from orgs.services.identities import people_with_email, person_with_email
@@ -32,15 +33,27 @@ def find_person(named: str) -> User:
     return people[0]
 
 
+def person_named(named: str) -> User:
+    """By id, or by e-mail address and then created if missing. Raises: NotFound; and as `person_with_email`."""
+    if ids.parse_id(named) is None:
+        return person_with_email(named)
+    found = find_person(named)
+    if not found.is_active:
+        raise DeactivatedPerson(found.email, [found.pk])
+    return found
+
+
 @transaction.atomic
-def make_staff(email: str, *, view_only: bool = False, without_tables: bool = False) -> User:
-    """Open /admin to the person, created if missing. Raises: Invalid; Conflict, also for a deactivated person.
+def make_staff(named: str, *, view_only: bool = False, without_tables: bool = False) -> User:
+    """Open /admin to the person of an id or address, created if missing.
+
+    Raises: Invalid; NotFound; Conflict, also for a deactivated person.
 
     `view_only`: to read in the support console. `without_tables`: to read and act there, and to post incidents.
     Neither: a superuser, who sees the tables too.
     """
     # An unverified address matches no person: anyone can claim it.
-    person = lock_active_person(person_with_email(email))
+    person = lock_active_person(person_named(named))
     codenames = ["view_organization", "view_incident"]
     if not view_only:
         codenames += ["change_organization", "add_incident", "change_incident"]

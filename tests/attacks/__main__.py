@@ -23,25 +23,28 @@ class Report:
 
     passed: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     failed: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    titles: defaultdict[int, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))  # in their order
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         found = NUMBER.search(report.nodeid)
         if found is None:
             return
         number = int(found[1])
+        self.titles[number][found[2].partition(": ")[0]] = None
         if report.failed or report.skipped:
             self.failed[number].append(found[2])
         elif report.when == "call":
             self.passed[number] += 1
 
     def lines(self) -> list[str]:
-        """One for each row."""
+        """One for each row: its number, whether it is ok, the number of cases, and the name of the attack."""
         found = []
         for number in range(1, ROWS + 1):
             failed, passed = self.failed[number], self.passed[number]
             word = "FAILED" if failed else "ok" if passed else "MISSING"
             cases = f"{passed} of {passed + len(failed)} cases"
-            found.append(f"{number:2} {word:7} {cases}" + "".join(f"\n           {name}" for name in failed))
+            line = f"{number:2} {word:7} {cases:14}  {'; '.join(self.titles[number])}".rstrip()
+            found.append(line + "".join(f"\n           {name}" for name in failed))
         return found
 
     def is_good(self) -> bool:

@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -196,8 +197,16 @@ class Template:
     def _create(self, template: str = "") -> str:
         name = f"gateway_e2e_{uuid.uuid4().hex[:12]}"
         of = f' TEMPLATE "{template}"' if template else ""
+        until = time.monotonic() + PREPARATION_DEADLINE_S
         with psycopg.connect(_server(self._server_url), autocommit=True) as server:
-            server.execute(f'CREATE DATABASE "{name}"{of}'.encode())
+            while True:
+                try:
+                    server.execute(f'CREATE DATABASE "{name}"{of}'.encode())
+                    break
+                except psycopg.errors.ObjectInUse:
+                    # Sessions of the `migrate` before may end late on a loaded machine; the server waits for 5 s alone.
+                    if time.monotonic() > until:
+                        raise
         return urlsplit(self._server_url)._replace(path=f"/{name}").geturl()
 
     @staticmethod

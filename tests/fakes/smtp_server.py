@@ -66,7 +66,7 @@ def running(settings: Any) -> Iterator[Mailbox]:
     controller.start()
     mailbox.port = controller.port
     settings.MAIL_DELIVERY = "server"
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "gateway.mail.smtp.BoundedEmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mailbox.port
     settings.EMAIL_HOST_USER = settings.EMAIL_HOST_PASSWORD = ""
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False

@@ -35,6 +35,7 @@ LOOK_EVERY_S = 0.5
 PROCESSES, SCHEDULE, ROLLUP, SHIPPING = (
     f"Gateway{name}" for name in ("ProcessesAway", "ScheduleSilent", "RollupBehind", "LogShippingBehind")
 )
+DESTINATIONS = "GatewayLogDestinationsFailing"
 COORDINATION, DATABASE, UNAVAILABLE, CIRCUIT = (
     f"Gateway{name}" for name in ("CoordinationAway", "DatabaseAway", "CallsUnavailable", "VendorCircuitOpen")
 )
@@ -66,8 +67,8 @@ FAULTS = (
     paused("worker", SCHEDULE, ROLLUP),
     killed("beat", SCHEDULE, ROLLUP, SHIPPING),
     killed("shipping", SCHEDULE, SHIPPING),
-    killed("destination", SHIPPING),
-    paused("destination", SHIPPING),
+    killed("destination", DESTINATIONS),
+    paused("destination", DESTINATIONS),
     killed("vendor", CIRCUIT),
     paused("vendor", CIRCUIT),
     killed("identity", PROVIDER),

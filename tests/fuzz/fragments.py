@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 T = TypeVar("T")
 POOL = 400
+# Few pools for many runs: drawing them takes a second.
+POOLS = 7
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
@@ -64,6 +66,13 @@ def text_pool(number: int) -> Sequence[str]:
     return [*_drawn(st.text(max_size=40), POOL, number), *NASTY]
 
 
+def draw_all_pools() -> None:
+    """The parts of the requests of a long run are in memory before its memory is measured."""
+    for number in range(POOLS):
+        json_pool(number)
+        text_pool(number)
+
+
 @dataclass
 class Chance:
     """Chooses. The same seed makes the same requests."""
@@ -72,8 +81,7 @@ class Chance:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.number)
-        # Few pools for many runs: drawing them takes a second.
-        self._json, self._text = json_pool(self.number % 7), text_pool(self.number % 7)
+        self._json, self._text = json_pool(self.number % POOLS), text_pool(self.number % POOLS)
 
     def one(self, of: Sequence[T]) -> T:
         return self.random.choice(of)

@@ -10,7 +10,7 @@ from audit.shipping.config_sealing import CONFIGS
 from credentials.services.master_key import DATA_KEYS, rows_per_key_id
 from credentials.services.vendor_revocations import REVOCATIONS
 from gateway.keys.current import settle_master_key
-from gateway.keys.holders import EVERY_S, HOLDS, holders_without
+from gateway.keys.holders import EVERY_S, HOLDS, led_by_another_key
 from gateway.keys.resealing import BATCH_SIZE, SealedRows, per_key_id, reseal
 from gateway.lib import clock
 from gateway.lib.keyring import keyring
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         parser.add_argument("--check", action="store_true", help="change nothing; count the rows per key id")
         parser.add_argument("--batch-size", type=int, default=BATCH_SIZE, help="rows per transaction")
         parser.add_argument(
-            "--wait", type=float, default=WAIT_S, help="seconds to wait for processes that lack the first key"
+            "--wait", type=float, default=WAIT_S, help="seconds to wait for processes whose first key is another"
         )
 
     def handle(self, *, check: bool, batch_size: int, wait: float = WAIT_S, **options: object) -> None:
@@ -58,11 +58,12 @@ class Command(BaseCommand):
     def _wait_for_processes(self, wait_s: float) -> None:
         ends_at_s, said = time.monotonic() + wait_s, ""
         while not settle_master_key():
-            lacking = holders_without(keyring().current_id, clock.now())
-            words = f"{', '.join(lacking)}: without the key {keyring().current_id}"
+            others = led_by_another_key(keyring().current_id, clock.now())
+            words = f"{', '.join(others)}: the first key is not {keyring().current_id}"
             if time.monotonic() >= ends_at_s:
-                raise CommandError(f"{words}. Start it with both keys first.", returncode=1)
-            if lacking and words != said:
+                order = ",".join(keyring().keys)
+                raise CommandError(f"{words}. Start it with the order {order} in CREDENTIAL_KEYS.", returncode=1)
+            if others and words != said:
                 self.stdout.write(f"waiting for {words}")
                 said = words
             time.sleep(min(LOOK_EVERY_S, max(0.0, ends_at_s - time.monotonic())))

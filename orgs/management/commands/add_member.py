@@ -10,8 +10,8 @@ from gateway.lib import ids
 from gateway.lib.errors import DomainError
 from orgs import selectors
 from orgs.roles import Role
-from orgs.services.identities import person_with_email
 from orgs.services.members import add_member
+from orgs.services.people import person_named
 
 
 class Command(BaseCommand):
@@ -32,7 +32,7 @@ class Command(BaseCommand):
             row = add_member(
                 actor=actor.system("add_member"),
                 organization=organization,
-                user=person_with_email(email),
+                user=person_named(email),
                 role=Role(role),
             )
         except DomainError as refusal:

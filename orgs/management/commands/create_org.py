@@ -6,8 +6,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
 from gateway.lib.errors import DomainError
-from orgs.services.identities import person_with_email
 from orgs.services.organizations import create_organization
+from orgs.services.people import person_named
 
 
 class Command(BaseCommand):
@@ -20,7 +20,7 @@ class Command(BaseCommand):
     @transaction.atomic
     def handle(self, *args: Any, name: str, email: str, **options: Any) -> None:
         try:
-            owner = person_with_email(email)
+            owner = person_named(email)
             organization = create_organization(actor=owner, name=name)
         except DomainError as refusal:
             raise CommandError(refusal.sentences) from refusal

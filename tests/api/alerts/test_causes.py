@@ -229,11 +229,12 @@ def test_calls_to_a_vendor_that_is_down_are_told_with_it(stage: Stage) -> None:
 def test_a_log_destination_that_fails(stage: Stage) -> None:
     made = webhook_of(stage.cast.user("owner"), stage.cast.org)
     webhook_of(stage.cast.user("other_owner"), stage.cast.other_org)
-    answers = [Response(401, {}, b"who are you"), Response(200, {}, b"")]
+    answers = [Response(401, {}, b"who are you? https://evil.example/sign-in"), Response(200, {}, b"")]
     ship(stage, made.pk, answers[0])
     assert [stage.round(), stage.round(1)] == [1, 0]
     arrived(stage, "Log shipping to SIEM fails")
     assert "who are you" in stage.mailbox.text_of(0)
+    assert "https://evil" not in stage.mailbox.text_of(0) + stage.mailbox.text_of(0, "html"), "no link of a stranger"
     stage.traveller.shift(timedelta(hours=1))
     ship(stage, made.pk, answers[1])
     stage.round()

@@ -19,6 +19,7 @@ from gateway.mail.sending import send_waiting
 from orgs.models import AlertMessage, AlertSettings
 from orgs.services.alert_secret_sealing import SECRETS, secrets_of
 from orgs.services.alert_settings import Changes, change_settings, rotate_secret
+from orgs.services.members import remove_member
 from proxy.control_plane.alerts.delivery import deliver_waiting
 from proxy.control_plane.alerts.trial import send_test
 from proxy.control_plane.alerts.watch import watch
@@ -240,6 +241,15 @@ def test_a_mail_server_that_is_away_or_refuses_one_address(down: Stage) -> None:
     assert down.subjects() == ["Acme doesn’t respond (Acme)"]
     states = dict(OutgoingMail.objects.values_list("address", "state"))
     assert states == {"owner@example.com": MailState.SENT, "admin@example.com": MailState.REFUSED}
+
+
+def test_mail_that_waits_is_not_sent_to_a_person_who_lost_the_role_meanwhile(down: Stage) -> None:
+    down.keep_states()
+    watch()
+    remove_member(actor=down.cast.user("owner"), organization=down.cast.org, user_id=down.cast.user("admin").pk)
+    send_waiting()
+    assert [str(each["To"]) for each in down.mailbox.messages] == ["owner@example.com"]
+    assert OutgoingMail.objects.get(address="admin@example.com").state == MailState.OBSOLETE
 
 
 def test_one_unsubscribes_from_one_organization(down: Stage) -> None:

@@ -89,7 +89,9 @@ def test_while_a_rotation_goes_on_and_after_it(deployed: Setting, settings: Lazy
     states = {name: (key["state"], key["wrappedBy"]) for (kind, name), key in listed().items() if kind == "master"}
     assert states == {"new": ("waiting", "vault"), "old": ("current", None)}
     assert "without it: web" in run("keys")
-    with pytest.raises(CommandError, match=r"without the key new\. Start it with both keys first") as caught:
+    with pytest.raises(
+        CommandError, match=r"the first key is not new\. Start it with the order new,old in CREDENTIAL_KEYS\."
+    ) as caught:
         call_command("rotate_master_key", wait=0.0)
     assert caught.value.returncode == 1
     assert listed()["master", "old"]["rows"] == 3, "nothing was sealed with a key that a process lacks"
@@ -174,6 +176,16 @@ def test_the_doctor_names_processes_without_the_key(deployed: Setting, settings:
     Holder("worker", key_names=lambda: ["new"]).note()
     lacking, _ = key_checks.key_holders()
     assert (lacking.status, "old seals, and these processes lack it: worker" in lacking.message) == (Status.ERROR, True)
+
+
+def test_the_doctor_names_processes_with_another_order(deployed: Setting, settings: LazySettings) -> None:
+    both = {"old": OLD, "new": NEW}
+    settings.CREDENTIAL_KEYRING = Keyring("old", both)
+    Holder("worker", key_names=lambda: ["new", "old"]).note()
+    [finding] = key_checks.key_holders()
+    assert finding.status == Status.WARNING
+    assert "begins with old here and with another key in these processes: worker" in finding.message
+    assert finding.message.endswith(". old seals until it begins with the same key everywhere.")
 
 
 def test_the_doctor_names_a_key_that_is_not_wrapped(deployed: Setting, settings: LazySettings) -> None:

@@ -1,4 +1,4 @@
-"""The master key that seals: the first of CREDENTIAL_KEYS, and not before every running process can open with it."""
+"""The master key that seals: the first of CREDENTIAL_KEYS, and not before it is the first of every running process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from credentials.models import OrganizationDataKey
 from gateway.keys import holders
 from gateway.keys.current import current_name, sealing_keys, settle_master_key
-from gateway.keys.holders import Holder, holders_without, running
+from gateway.keys.holders import Holder, holders_without, led_by_another_key, running
 from gateway.keys.models import KeyHolder, KeyRecord
 from gateway.keys.presence import Presence, fingerprint
 from gateway.lib import clock
@@ -63,6 +63,21 @@ def test_a_new_first_key_waits_for_processes_that_lack_it(db: None, keys: Callab
     assert settle_master_key()
     assert seals() == "new"
     assert KeyRecord.objects.get(kind=MASTER, is_current=True).name == "new"
+
+
+def test_processes_that_disagree_about_the_order_change_nothing(db: None, keys: Callable[..., None]) -> None:
+    keys("old", "new")
+    assert settle_master_key()
+    another_process("old", "new")
+    keys("new", "old")
+    another_process("new", "old")
+    for order in (("new", "old"), ("old", "new"), ("new", "old")):
+        keys(*order)
+        assert settle_master_key() is (order[0] == "old")
+        assert seals() == "old"
+    KeyHolder.objects.filter(key_names__0="old").delete()
+    assert settle_master_key(), "they all begin with it now"
+    assert seals() == "new"
 
 
 def test_a_process_that_says_nothing_for_two_minutes_has_ended(db: None, keys: Callable[..., None]) -> None:
@@ -129,7 +144,7 @@ def test_helpers_have_no_keys_and_record_nothing(db: None, settings: LazySetting
 
 def test_a_process_is_noted_once_and_leaves(db: None, keys: Callable[..., None]) -> None:
     seconds = 0.0
-    holder = Holder("worker", key_names=lambda: {"b", "a"}, monotonic=lambda: seconds)
+    holder = Holder("worker", key_names=lambda: ["b", "a"], monotonic=lambda: seconds)
     assert holder.is_due()
     holder.note()
     assert not holder.is_due()
@@ -139,8 +154,10 @@ def test_a_process_is_noted_once_and_leaves(db: None, keys: Callable[..., None])
     [row] = running(clock.now())
     assert row.name.startswith("worker ")
     assert row.name.endswith(f":{os.getpid()}")
-    assert row.key_names == ["a", "b"]
+    assert row.key_names == ["b", "a"], "in the order of the setting"
     assert holders_without("c", clock.now()) == [row.name]
+    assert led_by_another_key("a", clock.now()) == [row.name]
+    assert led_by_another_key("b", clock.now()) == []
     holder.leave()
     assert not KeyHolder.objects.exists()
 

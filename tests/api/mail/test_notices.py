@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.test import Client
 
 from credentials.credential_scope import CredentialScope
 from credentials.services.credentials import store_credential
@@ -26,6 +27,7 @@ from orgs.services.ownership import step_down, transfer_ownership
 from tests.factories.cast import Cast, signed_in_session
 from tests.factories.catalog import load_vendors
 from tests.factories.credentials import make_service_client
+from tests.factories.management_tokens import bearer_of, made_token
 from tests.factories.races import at_once
 from tests.fakes.smtp_server import Mailbox
 
@@ -66,6 +68,19 @@ def test_an_owner_who_steps_down_or_leaves_is_told_of(cast: Cast, mailbox: Mailb
 def test_the_end_of_another_role_is_no_notice(cast: Cast, mailbox: Mailbox) -> None:
     remove_member(actor=cast.user("owner"), organization=cast.org, user_id=cast.user("member").pk)
     assert not OutgoingMail.objects.exists()
+
+
+def test_a_notice_names_the_management_token_and_makes_no_links_of_names(cast: Cast, mailbox: Mailbox) -> None:
+    client = make_service_client(cast.org, "Bot https://evil.example/x")
+    OutgoingMail.objects.all().delete()
+    token = made_token(cast, "admin", name="Terraform")
+    path = f"/api/orgs/{cast.org.pk}/service-clients/{client.pk}/agent-key"
+    assert Client().post(path, content_type="application/json", headers=bearer_of(token)).status_code == 201
+    send_waiting()
+    text = mailbox.text_of(0) + mailbox.text_of(0, "html")
+    assert f"Admin (token Terraform, {token.rpartition('_')[0]})" in mailbox.text_of(0)
+    assert "https://evil" not in text
+    assert token not in text
 
 
 def test_owners_and_the_admin_are_told_of_a_new_agent_key_without_the_key(cast: Cast, mailbox: Mailbox) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ from django.test import Client as Browser
 from audit.actor import Actor
 from audit.models import AdminAuditEntry
 from gateway.lib.errors import Conflict, Forbidden, Invalid, NotFound
-from gateway.mail.models import OutgoingMail
+from gateway.mail.models import MailState, OutgoingMail
+from gateway.mail.sending import send_waiting
 from orgs.models import JoinRequest, MailDomain, Membership, Organization, User
 from orgs.services.mail_domains import (
     approve_join_request,
@@ -30,8 +33,16 @@ from orgs.services.members import remove_member
 from tests.api.support.people import act as staff_act
 from tests.factories.cast import Cast, make_person
 from tests.factories.races import at_once, refusals_at_once
+from tests.fakes import smtp_server
+from tests.fakes.smtp_server import Mailbox
 
 STAFF = Actor(id="staff", label="Sam (support staff)")
+
+
+@pytest.fixture
+def mailbox(settings: Any) -> Iterator[Mailbox]:
+    with smtp_server.running(settings) as mailbox:
+        yield mailbox
 
 
 def move(person: User, address: str, *, verified: bool = True) -> User:
@@ -198,6 +209,26 @@ def test_a_removed_person_is_offered_nothing(cast: Cast) -> None:
     assert join_offers(cast.user("member")) == []
     with pytest.raises(Forbidden):
         join_by_domain(user=cast.user("member"), organization=cast.org)
+
+
+def test_who_asks_puts_no_link_into_the_message(cast: Cast, mailbox: Mailbox) -> None:
+    confirmed(cast)
+    User.objects.filter(pk=cast.user("stranger").pk).update(display_name="Sign in at https://evil.example/x")
+    cast.user("stranger").refresh_from_db()
+    ask_to_join(user=cast.user("stranger"), organization=cast.org)
+    send_waiting()
+    text = mailbox.text_of(0) + mailbox.text_of(0, "html")
+    assert "Sign in at" in text
+    assert not re.search(r"https?://evil|evil\.example", text)
+
+
+def test_a_message_that_waited_is_not_for_a_former_owner(cast: Cast, mailbox: Mailbox) -> None:
+    confirmed(cast)
+    ask_to_join(user=cast.user("stranger"), organization=cast.org)
+    Membership.objects.filter(organization=cast.org, user=cast.user("owner")).update(role="admin")
+    send_waiting()
+    assert not mailbox.messages
+    assert OutgoingMail.objects.get().state == MailState.OBSOLETE
 
 
 def test_an_admin_lets_in_or_declines(cast: Cast) -> None:

@@ -19,7 +19,9 @@ from django.test import Client as Browser
 from audit.actor import system
 from audit.models import AdminAuditEntry
 from gateway.lib import clock, management_token_format, secrets
+from gateway.support.staff_actions import ORGANIZATION_ACTIONS
 from gateway.web.token_authentication import EVERY
+from oauth_ext.selectors import clients_shown_to
 from oauth_ext.services.cleanup import TOKENS_KEPT, remove_expired_rows
 from oauth_ext.services.deactivation import deactivate_person, reactivate_person
 from orgs.models import Identity, ManagementToken, Membership
@@ -28,6 +30,7 @@ from orgs.services.management_tokens import revoke_token
 from orgs.services.members import change_role, leave_organization, remove_member
 from tests.factories.api import Api
 from tests.factories.cast import Cast
+from tests.factories.credentials import make_service_client
 from tests.factories.management_tokens import bearer_of, made_token
 
 pytestmark = pytest.mark.django_db
@@ -378,3 +381,23 @@ def test_of_many_first_uses_and_revocations_one_is_written(cast: Cast) -> None:
         "management_token.first_used",
         "management_token.revoked",
     ]
+
+
+def test_the_agents_that_a_token_was_shown_the_keys_of_are_named(api: Api) -> None:
+    """Keys are the organization's and outlive token and person: who ends either learns which to rotate."""
+    cast, token = api.cast, made_token(api.cast, "admin", name="Terraform")
+    own = json.loads(send(token, "POST", f"{org(cast)}/service-clients", {"name": "Deploy bot"}).content)
+    other = make_service_client(cast.org, "Bot of nobody")
+    assert send(token, "POST", f"{org(cast)}/service-clients/{own['client_id']}/agent-key").status_code == 201
+    by_hand = api.send("admin", "POST", f"/orgs/{cast.org.pk}/service-clients", {"name": "Bot by hand"})
+    assert by_hand.status_code == 201
+    row = ManagementToken.objects.get()
+    assert [client.name for client in clients_shown_to(cast.org, cast.user("admin"), token=row)] == ["Deploy bot"]
+    assert clients_shown_to(cast.other_org, cast.user("admin")) == []
+    page = cast.client("admin").get(f"/profile/tokens/{row.pk}/revoke").content.decode()
+    assert "which go on working: Deploy bot." in page
+    removal = cast.client("owner").get(f"/orgs/{cast.org.pk}/people/{cast.user('admin').pk}/remove").content.decode()
+    assert "a key or secret of these agents: Bot by hand, Deploy bot." in removal
+    assert other.name not in page + removal
+    consequences = list(ORGANIZATION_ACTIONS["revoke-token"].consequences(row))
+    assert consequences[1:] == ["It was shown a key or secret of these agents, which go on working: Deploy bot."]

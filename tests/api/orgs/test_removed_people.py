@@ -9,10 +9,10 @@ from django.db import connection
 
 from audit.actor import system
 from audit.models import AdminAuditEntry
-from gateway.lib.errors import DomainError
-from orgs.errors import InvitationBeforeRemoval
+from orgs.errors import InvitationBeforeRemoval, InvitationNotFound
 from orgs.models import Invitation, Membership, Organization, Removal, User
 from orgs.services.identities import people_with_email
+from orgs.services.invitation_mail import link_facts
 from orgs.services.invitation_sealing import token_of
 from orgs.services.invitations import accept_invitation, create_invitation
 from orgs.services.members import leave_organization, remove_member
@@ -74,18 +74,30 @@ def test_leaving_by_oneself_stays_as_it_is(cast: Cast) -> None:
     assert not accept_invitation(user=cast.user("admin"), token=own).already_member
 
 
-def test_a_removed_admin_s_open_links_end_and_bound_ones_stay(cast: Cast) -> None:
+def test_a_removed_admin_s_pending_invitations_end(cast: Cast) -> None:
     open_link, bound = link(cast, "admin"), link(cast, "admin", email="stranger@example.com", max_uses=1)
     others = link(cast)
+    impact = cast.client("owner").get(f"/orgs/{cast.org.pk}/people/{cast.user('admin').pk}/remove")
+    assert "2 pending invitations that they created" in impact.content.decode()
     remove(cast, "admin")
-    for user in (cast.user("admin"), cast.user("other_owner")):
-        with pytest.raises(DomainError) as refusal:
-            accept_invitation(user=user, token=open_link)
-        assert refusal.value.code == "invitation_not_found"
-    assert not accept_invitation(user=cast.user("stranger"), token=bound).already_member
+    for who, token in (("admin", open_link), ("other_owner", open_link), ("stranger", bound)):
+        with pytest.raises(InvitationNotFound):
+            accept_invitation(user=cast.user(who), token=token)
+    assert not is_member(cast, "stranger")
     assert not accept_invitation(user=cast.user("other_owner"), token=others).already_member
-    row = AdminAuditEntry.objects.get(event_type="invitation.revoked")
-    assert (row.org_id, row.actor_id) == (cast.org.id, str(cast.user("owner").pk))
+    rows = AdminAuditEntry.objects.filter(event_type="invitation.revoked")
+    assert [(row.org_id, row.actor_id) for row in rows] == [(cast.org.id, str(cast.user("owner").pk))] * 2
+
+
+def test_invitations_of_a_deactivated_person_admit_nobody_meanwhile(cast: Cast) -> None:
+    token = link(cast, "admin", email="stranger@example.com", max_uses=1)
+    set_active = User.objects.filter(pk=cast.user("admin").pk).update
+    set_active(is_active=False)
+    with pytest.raises(InvitationNotFound):
+        accept_invitation(user=cast.user("stranger"), token=token)
+    assert link_facts({"invitation": str(Invitation.objects.get().pk), "inviter": "A", "organization": "B"}) is None
+    set_active(is_active=True)
+    assert not accept_invitation(user=cast.user("stranger"), token=token).already_member
 
 
 def test_support_staff_remove_for_good_too(cast: Cast) -> None:

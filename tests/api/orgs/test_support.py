@@ -57,16 +57,33 @@ def test_staff_who_never_signed_in_are_linked_by_a_verified_address(db: None) ->
     assert person_for_identity(issuer=ISSUER, sub="s", claims=claims).is_staff
 
 
-@pytest.mark.parametrize("command", [("make_staff", "boss@example.com"), ("create_org", "Acme", "boss@example.com")])
+@pytest.mark.parametrize("command", [("make_staff", "{}"), ("create_org", "Acme", "{}")])
 def test_a_claimed_address_gets_nothing_by_command(db: None, command: tuple[str, ...]) -> None:
     """A stranger signs in first with an address that nobody vouches for; the operator means somebody else."""
     thief = person_for_identity(issuer=ISSUER, sub="thief", claims={"email": "boss@example.com"})
-    run(*command)
+    with pytest.raises(CommandError, match=rf"doesn’t vouch for it: {thief.pk} \(boss\)\. Name by id the person"):
+        run(*(part.format("Boss@example.com") for part in command))
+    assert User.objects.count() == 1, "no second person, with whom nobody could sign in"
     thief.refresh_from_db()
     assert not thief.is_staff
-    assert not Membership.objects.filter(user=thief).exists()
+    assert not Membership.objects.exists()
     boss = person_for_identity(issuer=ISSUER, sub="boss", claims={"email": "boss@example.com", "email_verified": True})
+    run(*(part.format("boss@example.com") for part in command))
+    boss.refresh_from_db()
     assert boss.is_staff or Membership.objects.filter(user=boss).exists()
+
+
+@pytest.mark.parametrize("command", [("make_staff", "{}"), ("create_org", "Acme", "{}")])
+def test_a_person_of_a_provider_that_vouches_for_nobody_is_named_by_id(db: None, command: tuple[str, ...]) -> None:
+    boss = person_for_identity(issuer=ISSUER, sub="boss", claims={"email": "boss@example.com"})
+    run(*(part.format(boss.pk) for part in command))
+    boss.refresh_from_db()
+    assert boss.is_staff or Membership.objects.filter(user=boss).exists()
+    run("deactivate_user", str(boss.pk))
+    with pytest.raises(CommandError, match="is deactivated"):
+        run(*(part.format(boss.pk) for part in command))
+    with pytest.raises(CommandError, match="There is no one with the id"):
+        run(*(part.format("00000000-0000-4000-8000-000000000000") for part in command))
 
 
 def test_createsuperuser_makes_staff_without_a_password(db: None) -> None:

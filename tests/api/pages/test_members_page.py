@@ -195,7 +195,7 @@ def test_the_removal_names_what_ends_and_ends_it(site: Site) -> None:
     assert "2 access tokens and 1 connected app" in page
     assert "access to 1 vendor: Fake" in page
     assert "membership in 1 team: Night shift" in page
-    assert "1 pending link that they created for anyone to use" in page
+    assert "1 pending invitation that they created" in page
     response = site.owner().post(address, follow=True)
     assert notices(response) == ["Admin was removed. Their access is revoked."]
     assert list(AccessToken.objects.values_list("organization_id", flat=True)) == [site.cast.other_org.id]
@@ -275,7 +275,7 @@ def test_leaving_with_nothing_but_an_open_link_says_that_nothing_ends(site: Site
     assert "This ends immediately" not in page
     assert "1 pending invitation</a> you created can still be used until revoked." in page
     removal = text(site.owner().get(path(site, "member-remove", "admin")))
-    assert "1 pending link that they created for anyone to use" in removal
+    assert "1 pending invitation that they created" in removal
 
 
 def test_a_form_to_leave_without_its_token_does_nothing(site: Site) -> None:

@@ -250,6 +250,15 @@ def test_a_search_asks_few_statements(scene: Scene, typed: str, kinds: set[str],
     assert len(seen) <= most
 
 
+def test_a_claimed_address_is_marked(scene: Scene) -> None:
+    """A thief who signs in with an unverified address may write a ticket in the name of its owner."""
+    User.objects.create_user(email="member@example.com", display_name="Thief")
+    assert [hit.note for hit in found("member@example.com")] == [
+        "member@example.com",
+        "member@example.com, not verified",
+    ]
+
+
 def test_a_request_is_found_in_each_organization_along_an_index(scene: Scene) -> None:
     add_call(scene.cast, "req-ok", org_id=scene.cast.other_org.id)
     with CaptureQueriesContext(connection) as queries:

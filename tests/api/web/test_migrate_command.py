@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,9 +19,13 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from gateway.lib import clock
+from gateway.lib.bounded_connection import BoundedWrapper
+from gateway.lib.unpooled_connection import unpooled
+from gateway.management import migration_lock
 from gateway.management.commands import migrate
 from gateway.management.migration_lock import WAITING, only_one
 from tests.factories.until import until_true
@@ -122,13 +131,70 @@ def test_a_killed_one_leaves_no_lock() -> None:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT pid FROM pg_stat_activity"
-                " WHERE application_name = 'gateway-migrate-lock' AND datname = current_database()"
+                " WHERE application_name LIKE 'gateway-migrate-lock %' AND datname = current_database()"
             )
             (pid,) = cursor.fetchone()
             cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
         with only_one(connection, said.append):
             pass
-    assert said in ([], [WAITING])
+    assert [line.startswith(WAITING) for line in said] in ([], [True])
+
+
+def test_who_waits_says_for_whom_and_since_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) == 2:
+            release.set()
+
+    release, taken = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with closing(connection.copy()) as own, only_one(own, str):
+            taken.set()
+            assert release.wait(60)
+
+    monkeypatch.setattr(migration_lock, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(migration_lock, "SAY_EVERY_S", 0.02)
+    before = clock.now()
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert taken.wait(60)
+    with only_one(connection, say):
+        holder.join()
+    match = re.match(
+        rf"{WAITING}, process (\d+) on (\S+)( \(\S+\))?, since (\S+), in the database’s session \d+;", said[0]
+    )
+    assert match, said[0]
+    assert (int(match[1]), match[2]) == (os.getpid(), socket.gethostname()[:30])
+    assert abs((datetime.fromisoformat(match[4]) - before).total_seconds()) < 30
+    assert len(said) >= 2, "again, as long as it waits"
+
+
+def test_the_session_of_a_dead_host_ends_and_that_of_a_long_migrate_does_not() -> None:
+    with closing(unpooled(connection, "test", BoundedWrapper)) as own:
+        migration_lock._prepare(own)
+        with own.cursor() as cursor:
+            found = {}
+            for name in migration_lock._SESSION:
+                cursor.execute(f"SHOW {name}")
+                found[name] = cursor.fetchone()[0]
+    is_local = not connection.settings_dict["HOST"] or connection.settings_dict["HOST"].startswith("/")
+    assert found["idle_session_timeout"] == "0"
+    assert found["tcp_keepalives_idle"] == ("0" if is_local else "10")
+
+
+def test_a_server_that_does_not_answer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BoundedWrapper, "response_timeout_s", 0.3)
+    monkeypatch.setattr(migration_lock, "_HOLDER", "SELECT pg_sleep(60), %s, %s, 1")
+    with (
+        closing(connection.copy()) as first,
+        only_one(first, str),
+        pytest.raises(OperationalError, match="did not answer in time"),
+        only_one(connection, str),
+    ):
+        pytest.fail("two have the lock")
 
 
 def test_what_changes_nothing_waits_for_nothing() -> None:

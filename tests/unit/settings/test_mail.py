@@ -24,11 +24,11 @@ def settings_under(monkeypatch: pytest.MonkeyPatch, *, embedded: bool = False, *
 def test_a_server_with_tls(monkeypatch: pytest.MonkeyPatch) -> None:
     found = settings_under(monkeypatch, EMAIL_URL="smtp+tls://me:p%40ss@mail.example.com:587")
     assert found["MAIL_DELIVERY"] == "server"
-    assert found["EMAIL_BACKEND"] == "django.core.mail.backends.smtp.EmailBackend"
+    assert found["EMAIL_BACKEND"] == "gateway.mail.smtp.BoundedEmailBackend"
     assert (found["EMAIL_HOST"], found["EMAIL_PORT"]) == ("mail.example.com", 587)
     assert (found["EMAIL_HOST_USER"], found["EMAIL_HOST_PASSWORD"]) == ("me", "p@ss")
     assert found["EMAIL_USE_TLS"]
-    assert found["EMAIL_TIMEOUT"] == 10
+    assert (found["EMAIL_TIMEOUT"], found["EMAIL_MESSAGE_TIMEOUT"]) == (10, 30)
 
 
 def test_without_one_the_mode_decides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,16 @@ import pytest
 from django.db import OperationalError, connection
 
 from audit import partitions
+from audit.models import LogDestination
 from audit.usage.rollup import roll_up_all
 from gateway.lib import clock
+from gateway.lib.guarded_client import Response
 from gateway.lib.metrics import figures, names
 from gateway.lib.metrics.process_file import ProcessFile
 from gateway.metrics_server import deployment
 from gateway.metrics_server.deployment import read_deployment
 from gateway.metrics_server.rounds import Rounds
-from tests.api.audit.shipping.stage import make_destination, record_calls
+from tests.api.audit.shipping.stage import PlayedPlatform, deliver_all, make_destination, record_calls
 from tests.factories.alerts import firing
 from tests.factories.figures import scraped, value_of
 
@@ -61,17 +63,42 @@ def test_rows_that_no_roll_up_has(host: Host) -> None:
     assert firing(host.scrape()) == set()
 
 
-def test_records_that_no_platform_takes(host: Host) -> None:
-    make_destination()
+def due_for(destination: LogDestination, seconds: int) -> None:
+    LogDestination.objects.filter(pk=destination.pk).update(next_attempt_at=clock.now() + timedelta(seconds=seconds))
+
+
+def test_deliveries_that_no_process_makes(host: Host) -> None:
+    destination = make_destination()
+    due_for(destination, -300)
     record_calls("r-1", "r-2", timestamp=clock.now() - timedelta(seconds=400))
     roll_up_all()
     before = host.scrape()
     assert value_of(before, "gateway_log_shipping_lag_records", platform="webhook") >= 2  # type: ignore[operator]
     assert value_of(before, "gateway_log_shipping_lag_records", platform="platform_a") == 0
+    assert 300 <= (value_of(before, "gateway_log_shipping_overdue_seconds", platform="webhook") or 0) < 390
     assert firing(before, host.scrape(), apart_s=15) == {"GatewayLogShippingBehind"}
     # Another destination of the platform gets its records: shipping works.
     names.SHIPPING_DELIVERED.add("webhook", "delivered", amount=5)
     assert firing(before, host.scrape(), apart_s=15) == set()
+    # A delivery that is not due waits for its time.
+    due_for(destination, 60)
+    before = host.scrape()
+    assert firing(before, host.scrape(), apart_s=15) == set()
+
+
+def test_destinations_that_take_nothing_are_not_the_lag_of_the_gateway(host: Host) -> None:
+    destination = make_destination()
+    record_calls("r-1", timestamp=clock.now() - timedelta(seconds=400))
+    roll_up_all()
+    deliver_all(PlayedPlatform([Response(401, {}, b"who are you")]))
+    due_for(destination, -300)
+    text = host.scrape()
+    assert value_of(text, "gateway_log_shipping_lag_seconds", platform="webhook") >= 400  # type: ignore[operator]
+    assert value_of(text, "gateway_log_destinations", platform="webhook", state="failing") == 1
+    assert firing(text) == {"GatewayLogDestinationsFailing"}
+    # With another that takes its records, it is one organization's own matter.
+    LogDestination.objects.filter(pk=make_destination().pk).update(status="ok", next_attempt_at=clock.now())
+    assert firing(host.scrape()) == set()
 
 
 def test_a_database_that_does_not_answer(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
