@@ -166,6 +166,14 @@ async def test_a_token_that_the_vendor_ended_early_is_renewed(
     assert (await row()).revision == 2
 
 
+async def test_so_it_is_for_a_list_of_tools(tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor) -> None:
+    await sync_to_async(VendorConnection.objects.update)(connected_at=clock.now() - 2 * FRESH)
+    oauth_vendor.end_access()
+    listed = (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]
+    assert "signin_echo" in [each["name"] for each in listed["tools"]]
+    assert (await row()).revision == 2
+
+
 async def test_a_refused_renewal_asks_for_a_sign_in(
     tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor, committed_cast: Cast
 ) -> None:
@@ -326,6 +334,14 @@ class TestStepUp:
         oauth_vendor.control(wanted=f"write x-{token}")
         assert token not in await self._refused(agent, tenant.agent_key)
         assert (await row()).wanted_scopes == "write"
+
+    async def test_a_list_that_needs_them_says_so_to_the_next_sign_in(
+        self, tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor
+    ) -> None:
+        oauth_vendor.control(refused='"method":"tools/list"')
+        listed = (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]
+        assert listed["tools"] == []
+        assert (await row()).wanted_scope_list == ["write"]
 
     async def _refused(self, agent: Agent, bearer: str) -> str:
         answer = await agent.call(bearer, "signin_write")

@@ -46,10 +46,19 @@ class Web:
 
     def __init__(self, pages: dict[str, Any], challenge: str = "") -> None:
         self.pages, self.challenge, self.asked = pages, challenge, list[str]()
+        # Of the vendor itself, in order; all others are the challenge.
+        self.opened: list[Response | VendorOAuthFault] = []
+        self.sent: list[dict[str, Any]] = []
 
     def __call__(self, method: str, url: str, **request: Any) -> Response:
         self.asked.append(url)
         if url == MCP:
+            self.sent.append(request)
+            if self.opened:
+                answer = self.opened.pop(0)
+                if isinstance(answer, VendorOAuthFault):
+                    raise answer
+                return answer
             return Response(401, {"WWW-Authenticate": self.challenge}, b"")
         if url not in self.pages:
             return Response(404, {}, b"")
@@ -78,6 +87,22 @@ def test_scopes_of_catalog_then_challenge_then_metadata() -> None:
     offline = {**SERVER, "scopes_supported": ["read", "offline_access"]}
     assert found(Web({AT_PATH: PRM, OAUTH: offline})).scopes == ("read", "offline_access")
     assert found(Web({AT_PATH: {**PRM, "scopes_supported": None}, OAUTH: SERVER})).scopes == ()
+
+
+def test_a_vendor_that_opens_sessions_for_anybody_is_asked_for_its_tools() -> None:
+    web = Web({TOLD: PRM, OAUTH: SERVER}, f'Bearer scope="tools", resource_metadata="{TOLD}"')
+    web.opened = [Response(200, {"Mcp-Session-Id": "s-1"}, b"{}")]
+    assert found(web).scopes == ("tools",)
+    assert [each["headers"].get("Mcp-Session-Id") for each in web.sent] == [None, "s-1"]
+    assert b"tools/list" in web.sent[1]["body"]
+
+
+@pytest.mark.parametrize("listed", [Response(200, {}, b"{}"), VendorOAuthFault("too large")])
+def test_a_list_that_anybody_may_read_is_no_hindrance(listed: Response | VendorOAuthFault) -> None:
+    web = Web({AT_PATH: PRM, OAUTH: SERVER})
+    web.opened = [Response(200, {"Mcp-Session-Id": "with spaces"}, b"{}"), listed]
+    assert found(web).scopes == ("read",)
+    assert "Mcp-Session-Id" not in web.sent[1]["headers"]
 
 
 def test_a_vendor_of_the_first_revision_is_its_own_issuer() -> None:

@@ -41,6 +41,7 @@ class Control:
     grace: bool = False  # a refresh token that was used may be used again, and ends nothing
     scopes: str = ""  # granted instead of those asked for
     wanted: str = "write"  # named by a refusal for want of a scope
+    refused: str = '"name":"write"'  # what the requests contain that need the scope "write"
 
 
 @dataclass
@@ -201,7 +202,11 @@ class StepUp:
         request = Request(scope, receive)
         body = await request.body()
         family, _ = STATE.access.get(request.headers.get("authorization", "").removeprefix("Bearer "), (None, 0.0))
-        if family is not None and b'"name":"write"' in body.replace(b" ", b"") and "write" not in family.scopes:
+        if (
+            family is not None
+            and STATE.control.refused.encode() in body.replace(b" ", b"")
+            and "write" not in family.scopes
+        ):
             challenge = f'Bearer error="insufficient_scope", scope="{STATE.control.wanted}", realm="vendor"'
             await Response("", 403, {"WWW-Authenticate": challenge})(scope, receive, send)
             return
