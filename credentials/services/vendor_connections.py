@@ -34,11 +34,21 @@ def store_organization_connection(
     """Replaces the former one. Raises: VendorServerChanged; as `store_credential`."""
     # The credential without fields says that the vendor is connected: pages, access and reviews ask for it.
     credential = store_credential(
-        actor=actor, organization=organization, vendor=vendor, scope=CredentialScope.ORGANIZATION, fields={}
+        actor=actor,
+        organization=organization,
+        vendor=vendor,
+        scope=CredentialScope.ORGANIZATION,
+        fields={},
+        is_sign_in=True,
     )
     # Locked: a renewal that ends now would write the same revision with other tokens.
     row = VendorConnection.objects.select_for_update().filter(credential=credential).first() or VendorConnection(
-        id=credential.id, credential=credential, organization=organization, vendor=vendor.slug, revision=0
+        id=credential.id,
+        credential=credential,
+        organization=organization,
+        vendor=vendor.slug,
+        # It goes on from a key that was there before: cached results are keyed by id and revision.
+        revision=credential.revision - 1,
     )
     return _store(row, actor, vendor, flow, tokens, account)
 

@@ -18,7 +18,7 @@ from credentials.vendor_oauth import answers
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
 from credentials.vendor_oauth.discovery import check_not_of_others, discover
 from credentials.vendor_oauth.requests import account_of, register
-from gateway.catalog.vendor import OAuthSettings, Vendor
+from gateway.catalog.vendor import CredentialField, HeaderTemplate, OAuthSettings, Vendor
 from gateway.catalog.vendor_rules import catalog_faults
 from gateway.lib import guarded_client
 from gateway.lib.guarded_client import Response
@@ -250,6 +250,14 @@ class TestClientOfTheCatalog:
         vendor = Vendor("acme", "Acme", MCP, oauth=msgspec.structs.replace(self.OAUTH, issuer=""))
         assert [path for path, _ in catalog_faults([vendor])] == [("vendor", 0, "oauth", "issuer")]
         assert not list(catalog_faults([msgspec.structs.replace(vendor, oauth=self.OAUTH)]))
+
+
+@pytest.mark.parametrize(("value", "is_taken"), [("Bearer {key}", True), ("Bearer static", False)])
+def test_an_authorization_header_without_a_field_leaves_no_place_for_a_token(value: str, is_taken: bool) -> None:
+    headers = (HeaderTemplate("authorization", value), HeaderTemplate("X-Key", "{key}"))
+    fields = (CredentialField("key", "Key", secret=True, required=True),)
+    vendor = Vendor("acme", "Acme", MCP, headers=headers, fields=fields, oauth=OAuthSettings())
+    assert [path for path, _ in catalog_faults([vendor])] == ([] if is_taken else [("vendor", 0, "oauth")])
 
 
 def answer(status: int, body: Any) -> Response:
