@@ -79,7 +79,7 @@ def discover(
     found = scopes or tuple(asked.scope.split()) or (resource.scopes if resource else ())
     if OFFLINE in server.scopes and OFFLINE not in found and found:
         found = (*found, OFFLINE)
-    return Discovered(server, resource.resource if resource else mcp_url, found)
+    return Discovered(server, resource.resource if resource else _without_query(mcp_url), found)
 
 
 def _challenge(mcp_url: str, ask: Ask) -> Challenge:
@@ -150,6 +150,11 @@ def _first_found(addresses: list[str], ask: Ask) -> Response | None:
         if response.status not in (401, 403, 404, 405, 406):
             return response
     return None
+
+
+def _without_query(url: str) -> str:
+    """As a resource is named. Spec: RFC 8707 2"""
+    return urlsplit(url)._replace(query="", fragment="").geturl()
 
 
 def _origin(url: str) -> str:

@@ -107,8 +107,10 @@ def test_a_list_that_anybody_may_read_is_no_hindrance(listed: Response | VendorO
 
 def test_a_vendor_of_the_first_revision_is_its_own_issuer() -> None:
     own = {**SERVER, "issuer": "https://vendor.example"}
-    result = found(Web({"https://vendor.example/.well-known/oauth-authorization-server": own}))
-    assert (result.server.issuer, result.resource) == ("https://vendor.example", MCP)
+    web = Web({"https://vendor.example/.well-known/oauth-authorization-server": own})
+    assert (found(web).server.issuer, found(web).resource) == ("https://vendor.example", MCP)
+    with_query = discover(f"{MCP}?login", ask=web, check=lambda url: None)
+    assert with_query.resource == MCP
 
 
 @pytest.mark.parametrize(
