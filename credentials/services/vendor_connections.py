@@ -95,6 +95,27 @@ def end_own_connection(*, membership: Membership, vendor: str) -> None:
 
 
 @transaction.atomic
+def end_connections_to(vendor: str, organization_id: UUID, *, actor: Actor) -> int:
+    """All connections of an organization and its people to the vendor; how many. Keys stay. Raises: NotFound."""
+    lock_organization(organization_id)
+    rows = VendorConnection.objects.select_related("credential", "membership")
+    ended = list(rows.filter(organization_id=organization_id, vendor=vendor))
+    for row in ended:
+        record_connection(EventType.VENDOR_CONNECTION_ENDED, row, actor)
+        if row.credential is not None:
+            delete_credential(actor=actor, credential=row.credential)
+        else:
+            row.delete()
+    return len(ended)
+
+
+def organizations_connected_to(vendor: str) -> list[UUID]:
+    """Those that have signed in there, or whose people have."""
+    rows = VendorConnection.objects.filter(vendor=vendor).order_by("organization_id")
+    return list(rows.values_list("organization_id", flat=True).distinct())
+
+
+@transaction.atomic
 def end_connection_again(connection_id: UUID) -> bool:
     """After a restore: delete a person's own connection that had been ended. Returns whether there was one."""
     row = VendorConnection.objects.filter(pk=connection_id).first()
