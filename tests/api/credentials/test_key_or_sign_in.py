@@ -142,6 +142,7 @@ class TestPage:
         assert refused.status_code == 422
         assert "rejected" in refused.content.decode()
         assert not Credential.objects.filter(organization=api.cast.org).exists()
+        assert api.cast.client("member").post(page, {"action": "key", "key": key}).status_code == 403
         assert browser.post(page, {"action": "key", "key": key}).status_code == 302
         shown = browser.get(page).content.decode()
         assert "Calls use the organization’s key." in shown

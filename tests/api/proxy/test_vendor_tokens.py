@@ -155,6 +155,32 @@ async def test_a_doubtful_answer_ends_nothing(
     assert (await row()).state == "connected"
 
 
+async def test_a_refusal_that_is_not_repeated_ends_nothing(
+    processes: list[VendorTokens], oauth_vendor: OAuthVendor
+) -> None:
+    held = await make_due(ended=True)
+    oauth_vendor.control(refresh_fault="once")
+    before = oauth_vendor.stats().get("faulty", 0)
+    found = await processes[0].current(held)
+    assert found is not None
+    assert (found.revision, found.needs_sign_in) == (2, False)
+    assert oauth_vendor.stats()["faulty"] == before + 1
+    assert (await row()).state == "connected"
+
+
+async def test_a_server_that_answers_nothing_ends_nothing(processes: list[VendorTokens]) -> None:
+    held = await make_due(ended=False)
+    async with raw_vendor(says(b"")) as silent:
+        await sync_to_async(VendorConnection.objects.update)(token_endpoint=silent.url)
+        found = await processes[0].current(held)
+        assert silent.connections
+    assert found is not None
+    assert (found.revision, found.needs_sign_in) == (1, False)
+    stored = await row()
+    assert (stored.state, stored.lease_id) == ("error", None)
+    assert bytes(stored.sealed_refresh or b"")
+
+
 async def test_a_token_that_the_vendor_ended_early_is_renewed(
     tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor
 ) -> None:
