@@ -21,7 +21,7 @@ MESSAGE = re.compile(r'role="alert"[^>]*>(.*?)</(?:div|p|section)>', re.S)
 
 @dataclass
 class Walk:
-    """One vendor and one organization. `trail`: what was met, in words."""
+    """One vendor and one organization. `trail`: the steps, in words."""
 
     gateway: Gateway
     vendor: str
