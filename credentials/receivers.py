@@ -32,4 +32,6 @@ def revoke_at_vendor(sender: object, instance: VendorConnection, **more: Any) ->
 @receiver(post_delete, sender=VendorConnection, dispatch_uid="credentials.vendor_connection_ended")
 @receiver(post_delete, sender=Credential, dispatch_uid="credentials.credential_ended")
 def note_credential(sender: object, instance: Credential | VendorConnection, **more: Any) -> None:
-    note(End(EndKind.CREDENTIAL, str(instance.pk), str(instance.organization_id)))
+    # The organization's connection has the id of its credential, which stays where a key takes its place.
+    if isinstance(instance, Credential) or instance.membership_id is not None:
+        note(End(EndKind.CREDENTIAL, str(instance.pk), str(instance.organization_id)))

@@ -102,14 +102,20 @@ def vendors_in_use() -> set[str]:
 
 def organizations_by_vendor(vendors: Collection[str]) -> dict[str, list[UUID]]:
     """Of some vendors, the organizations that have connected each."""
-    rows = Credential.objects.filter(_USABLE, vendor__in=vendors) if vendors else Credential.objects.none()
-    return grouped(rows.order_by("vendor", "organization_id").values_list("vendor", "organization_id").distinct())
+    return grouped(_connections(vendor__in=vendors).order_by("vendor", "organization_id")) if vendors else {}
 
 
 def connected_pairs(org_ids: Collection[UUID], vendors: Collection[str]) -> set[tuple[UUID, str]]:
     """Of some organizations and some vendors, each organization with a vendor that it has connected."""
-    rows = Credential.objects.filter(_USABLE, organization_id__in=org_ids, vendor__in=vendors)
-    return set(rows.values_list("organization_id", "vendor").distinct())
+    rows = _connections(organization_id__in=org_ids, vendor__in=vendors)
+    return {(org_id, vendor) for vendor, org_id in rows}
+
+
+def _connections(**where: object) -> QuerySet[Credential, tuple[str, UUID]]:
+    """Each vendor with each organization that has connected it, or whose people have for themselves."""
+    columns = "vendor", "organization_id"
+    own = VendorConnection.objects.filter(membership__isnull=False, **where)
+    return Credential.objects.filter(_USABLE, **where).values_list(*columns).union(own.values_list(*columns))
 
 
 def vendors_of_person(user: User) -> set[str]:

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Installs the third-party programs of the tests, exactly as locked. Vendor servers: the Python one into .venv-vendors
-# (it needs another mcp than the demo vendor), the Node one into tests/vendors/node_modules. An OpenTelemetry collector
-# into .venv-collector, OpenBao into .venv-openbao, and what the Helm chart is tested with into .venv-cluster, where there
-# is a build of them. Clients that sign in: Python ones into .venv-clients (each needs an mcp of its own), Node ones into
-# tests/clients/node_modules. Does nothing when they are there. A stamp goes before anything is removed and comes back
-# last, so that an interrupted run starts over; two runs at once take turns. Prints one line on success.
+# (it needs another mcp than the demo vendor), those of Node.js, with an authorization server, into
+# tests/vendors/node_modules. An OpenTelemetry collector into .venv-collector, OpenBao into .venv-openbao, and what the
+# Helm chart is tested with into .venv-cluster, where there is a build of them. Clients that sign in: Python ones into
+# .venv-clients (each needs an mcp of its own), Node ones into tests/clients/node_modules. Does nothing when they are
+# there. A stamp goes before anything is removed and comes back last, so that an interrupted run starts over; two runs at
+# once take turns. Prints one line on success.
 set -eu
 cd "$(dirname "$0")/.."
 log=${TMPDIR:-/tmp}/install-test-vendors.$$.log

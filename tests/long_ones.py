@@ -35,6 +35,7 @@ FILES: dict[str, frozenset[str]] = {
     "e2e/test_redis_variants.py": ALL,
     "e2e/test_stripe_mode.py": ALL,
     "e2e/test_tests_of_stripe_mode.py": ALL,
+    "e2e/test_vendor_sign_in_conformance.py": ALL,
     "faults/test_database_silent.py": ALL,
     "faults/test_matrix.py": ALL,
     "faults/test_redis_hangs.py": ALL,

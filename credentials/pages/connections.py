@@ -70,9 +70,10 @@ class ConnectionPage(CredentialPage):
         return reverse("proxy_pages:vendor", args=[self.organization.id, self.vendor.slug])
 
     def post(self, request: HttpRequest, **path: Any) -> HttpResponse:
-        if self.vendor.oauth is None:
+        action = request.POST.get("action")
+        if self.vendor.oauth is None or (action == "key" and self.vendor.takes_key):
             return super().post(request, **path)
-        if request.POST.get("action") == "rules":
+        if action == "rules":
             return self._change_rules(request)
         try:
             address = self._begun(request.session.session_key or "")
@@ -125,4 +126,5 @@ class ConnectionPage(CredentialPage):
     def show(self, form: CredentialForm, *, status: int = 200, **extra: Any) -> HttpResponse:
         if self.vendor.oauth is None:
             return super().show(form, status=status, **extra)
-        return self.page("credentials/oauth_connection.html", {**self.context(), **extra}, status=status)
+        context = {"form": form, **self.context(), **extra}
+        return self.page("credentials/oauth_connection.html", context, status=status)

@@ -29,8 +29,8 @@ class OwnConnectionsPage(SignedInPage):
     def get(self, request: HttpRequest) -> HttpResponse:
         offers = offers_for(memberships(self.actor), own_connections(self.actor), registry.load())
         wanted = request.GET.get("vendor", ""), request.GET.get("org_id", "")
-        # The vendor that the person came for is on top.
-        offers.sort(key=lambda each: (each.vendor.slug, str(each.organization.id)) != wanted)
+        # The vendor that the person came for is on top, then those that are connected.
+        offers.sort(key=lambda each: ((each.vendor.slug, str(each.organization.id)) != wanted, each.connection is None))
         return render(request, "credentials/own_connections.html", {**self.frame(), "offers": offers})
 
     def post(self, request: HttpRequest) -> HttpResponse:

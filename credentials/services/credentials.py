@@ -17,7 +17,7 @@ from audit.admin_log import record_admin
 from audit.event_types import EventType
 from credentials.credential_scope import CredentialScope
 from credentials.errors import CredentialUnconfirmed, KeyNameTaken, TeamHasKey
-from credentials.models import Credential
+from credentials.models import Credential, VendorConnection
 from credentials.sealing import seal_fields
 from credentials.selectors import people_vendors
 from credentials.vendor_check import CheckResult
@@ -71,17 +71,19 @@ def store_credential(
     name: str = "",
     check: CheckResult | None = None,
     anyway: bool = True,
+    is_sign_in: bool = False,
 ) -> Credential:
     """Seal `fields` at the scope. Replacing keeps the id and raises the revision. Spec: §4.6 · D62-D66, D161, D170
 
     `team` goes with the scopes team and named_key (None: unbound), `service_client` with service_client, `name` with
     named_key. `check`: the vendor's word on these fields. `anyway`: fields that it did not accept may replace stored
-    ones. Raises: Invalid with `fields`; NotFound for a team or client of another organization; Forbidden if the actor
+    ones. `is_sign_in`: a connection takes the place of all fields; otherwise fields end the connection that was there.
+    Raises: Invalid with `fields`; NotFound for a team or client of another organization; Forbidden if the actor
     is no longer an admin; CredentialUnconfirmed; KeyNameTaken, TeamHasKey, LimitReached; UnusableCredential if the
     organization's data key does not open.
     """
     # Checks without side effects come before the locks.
-    values = check_fields(vendor, fields)
+    values = {} if is_sign_in else check_fields(vendor, fields)
     natural_key = _natural_key(organization, vendor, scope, team, service_client, name)
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     _require_owned(organization, team, service_client)
@@ -89,6 +91,8 @@ def store_credential(
     if stored is not None:
         require_confirmed(check, anyway=anyway)
     credential = stored or Credential(created_by=actor, revision=0, **asdict(natural_key))
+    if stored is not None and not is_sign_in:
+        _end_connection(stored)
     _write_fields(credential, values, actor, check)
     if scope is CredentialScope.NAMED_KEY:
         event = EventType.CREDENTIAL_KEY_CREATED
@@ -124,6 +128,15 @@ def replace_named_key(
     _record_fields(EventType.CREDENTIAL_KEY_REPLACED, actor, key)
     _tell_of_replacement(actor, key, vendor)
     return key
+
+
+def _end_connection(credential: Credential) -> None:
+    """Fields take the place of a sign-in, which ends here and at the vendor."""
+    # Locked: a renewal that ends now would raise its revision.
+    for row in VendorConnection.objects.select_for_update().filter(credential=credential):
+        # Cached results are keyed by id and revision, of either.
+        credential.revision = max(credential.revision, row.revision)
+        row.delete()
 
 
 def _tell_of_replacement(actor: User, credential: Credential, vendor: Vendor) -> None:

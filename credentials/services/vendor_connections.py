@@ -34,11 +34,21 @@ def store_organization_connection(
     """Replaces the former one. Raises: VendorServerChanged; as `store_credential`."""
     # The credential without fields says that the vendor is connected: pages, access and reviews ask for it.
     credential = store_credential(
-        actor=actor, organization=organization, vendor=vendor, scope=CredentialScope.ORGANIZATION, fields={}
+        actor=actor,
+        organization=organization,
+        vendor=vendor,
+        scope=CredentialScope.ORGANIZATION,
+        fields={},
+        is_sign_in=True,
     )
     # Locked: a renewal that ends now would write the same revision with other tokens.
     row = VendorConnection.objects.select_for_update().filter(credential=credential).first() or VendorConnection(
-        id=credential.id, credential=credential, organization=organization, vendor=vendor.slug, revision=0
+        id=credential.id,
+        credential=credential,
+        organization=organization,
+        vendor=vendor.slug,
+        # It goes on from a key that was there before: cached results are keyed by id and revision.
+        revision=credential.revision - 1,
     )
     return _store(row, actor, vendor, flow, tokens, account)
 
@@ -82,6 +92,27 @@ def end_own_connection(*, membership: Membership, vendor: str) -> None:
         raise NotFound
     record_connection(EventType.VENDOR_CONNECTION_ENDED, row, membership.user)
     row.delete()
+
+
+@transaction.atomic
+def end_connections_to(vendor: str, organization_id: UUID, *, actor: Actor) -> int:
+    """All connections of an organization and its people to the vendor; how many. Keys stay. Raises: NotFound."""
+    lock_organization(organization_id)
+    rows = VendorConnection.objects.select_related("credential", "membership")
+    ended = list(rows.filter(organization_id=organization_id, vendor=vendor))
+    for row in ended:
+        record_connection(EventType.VENDOR_CONNECTION_ENDED, row, actor)
+        if row.credential is not None:
+            delete_credential(actor=actor, credential=row.credential)
+        else:
+            row.delete()
+    return len(ended)
+
+
+def organizations_connected_to(vendor: str) -> list[UUID]:
+    """Those that have signed in there, or whose people have."""
+    rows = VendorConnection.objects.filter(vendor=vendor).order_by("organization_id")
+    return list(rows.values_list("organization_id", flat=True).distinct())
 
 
 @transaction.atomic

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from credentials.vendor_oauth import answers
-from credentials.vendor_oauth.answers import Ask, AuthorizationServer, ProtectedResource, VendorOAuthFault
+from credentials.vendor_oauth.answers import Ask, AuthorizationServer, Challenge, ProtectedResource, VendorOAuthFault
 from gateway.lib.guarded_client import Response
 from gateway.lib.sentences import sentence
 
@@ -26,19 +26,23 @@ OURS = frozenset(
     }
 )
 _ENDPOINT = re.compile(r"[!\x24-\x5b\x5d-~]+")  # no fragment, quote, backslash, space or control character
+_SESSION_ID = re.compile(r"[\x21-\x7e]{1,500}")
+_VERSION = "2025-11-25"
 _INITIALIZE = msgspec.json.encode(
     {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "initialize",
         "params": {
-            "protocolVersion": "2025-11-25",
+            "protocolVersion": _VERSION,
             "capabilities": {},
             "clientInfo": {"name": "mcp-gateway", "version": "1"},
         },
     }
 )
+_LIST = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}'
 _JSON = {"Accept": "application/json"}
+_MCP = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,7 @@ def discover(
 ) -> Discovered:
     """`issuer`: the only one to accept. `scopes`: those of the catalog, before all others. `check` raises
     VendorOAuthFault for an address that neither the gateway nor a person may be sent to. Raises: VendorOAuthFault."""
-    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    asked = answers.challenge(ask("POST", mcp_url, headers=headers, body=_INITIALIZE))
+    asked = _challenge(mcp_url, ask)
     resource = _protected_resource(mcp_url, asked.resource_metadata, ask)
     if issuer and resource is not None and issuer not in resource.authorization_servers:
         raise VendorOAuthFault(sentence("The vendor’s metadata and the catalog name different authorization servers."))
@@ -76,7 +79,21 @@ def discover(
     found = scopes or tuple(asked.scope.split()) or (resource.scopes if resource else ())
     if OFFLINE in server.scopes and OFFLINE not in found and found:
         found = (*found, OFFLINE)
-    return Discovered(server, resource.resource if resource else mcp_url, found)
+    return Discovered(server, resource.resource if resource else _without_query(mcp_url), found)
+
+
+def _challenge(mcp_url: str, ask: Ask) -> Challenge:
+    """Of the first request that needs a token: some vendors let anybody open a session. Raises: VendorOAuthFault."""
+    opened = ask("POST", mcp_url, headers=_MCP, body=_INITIALIZE)
+    if opened.status == 401:
+        return answers.challenge(opened)
+    session = opened.headers.get("Mcp-Session-Id", "")
+    is_usable = _SESSION_ID.fullmatch(session) is not None
+    headers = {**_MCP, "MCP-Protocol-Version": _VERSION, **({"Mcp-Session-Id": session} if is_usable else {})}
+    try:
+        return answers.challenge(ask("POST", mcp_url, headers=headers, body=_LIST))
+    except VendorOAuthFault:
+        return Challenge()  # a long list that anybody may read, for one; the well-known addresses remain
 
 
 def _check_form(endpoint: str) -> None:
@@ -133,6 +150,11 @@ def _first_found(addresses: list[str], ask: Ask) -> Response | None:
         if response.status not in (401, 403, 404, 405, 406):
             return response
     return None
+
+
+def _without_query(url: str) -> str:
+    """As a resource is named. Spec: RFC 8707 2"""
+    return urlsplit(url)._replace(query="", fragment="").geturl()
 
 
 def _origin(url: str) -> str:

@@ -14,16 +14,27 @@ __all__ = ["ACCESS_TOKEN", "FieldError", "vendor_headers", "vendor_url"]
 
 def vendor_headers(vendor: Vendor, fields: Mapping[str, str]) -> dict[str, str]:
     """Raises: FieldError for a missing required field or a value not allowed in a header. Spec: contract §4 · D64"""
+    token = fields.get(ACCESS_TOKEN) if vendor.oauth is not None else None
+    if token:
+        return _headers_of_connection(vendor, token)
     values = _values(vendor, fields)
-    headers: dict[str, str] = {}
-    for header in vendor.headers:
-        names = placeholders(header.value)
-        # A header whose fields are all optional and empty is left out.
-        if not names or any(values.get(name) for name in names):
-            headers[header.name] = _header_value(header.value, names, values)
-    if vendor.oauth is not None and (token := fields.get(ACCESS_TOKEN)):
-        headers["Authorization"] = f"Bearer {token}"  # its characters were checked when it was received
-    return headers
+    # A header whose fields are all optional and empty is left out.
+    return {
+        each.name: _header_value(each.value, names, values)
+        for each in vendor.headers
+        if not (names := placeholders(each.value)) or any(values.get(name) for name in names)
+    }
+
+
+def _headers_of_connection(vendor: Vendor, token: str) -> dict[str, str]:
+    """The token takes the place of the fields: of those only defaults are sent, and no other Authorization."""
+    values = {each.name: each.default for each in vendor.fields}
+    headers = {}
+    for each in vendor.headers:
+        names = placeholders(each.value)
+        if each.name.lower() != "authorization" and all(values[name] for name in names):
+            headers[each.name] = _header_value(each.value, names, values)
+    return {**headers, "Authorization": f"Bearer {token}"}  # its characters were checked when it was received
 
 
 def vendor_url(vendor: Vendor, fields: Mapping[str, str]) -> str:

@@ -91,7 +91,7 @@ class Vendor(msgspec.Struct, frozen=True):
     verified: bool = False
     # Values of the fields with which anybody may try the vendor; RANDOM in them is replaced. None: it has no sample.
     sample: Mapping[str, str] | None = None
-    # None: its credentials are typed in.
+    # None: its credentials are typed in. Beside fields, either is enough. docs/decisions/0111
     oauth: OAuthSettings | None = None
     # False: it is spoken to in the versions before MCP 2026-07-28, and is not asked. docs/decisions/0106
     newest_protocol: bool = True
@@ -99,6 +99,11 @@ class Vendor(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         force_setattr(self, "tool_prefix", self.tool_prefix or self.slug.replace("-", "_"))
         force_setattr(self, "category", self.category or "Other")
+
+    @property
+    def takes_key(self) -> bool:
+        """Credentials can be typed in, even if there are none to type."""
+        return bool(self.fields) or self.oauth is None
 
     @property
     def customer_supplied_url(self) -> bool:

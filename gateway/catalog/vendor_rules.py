@@ -82,10 +82,12 @@ def _oauth_faults(vendor: Vendor, oauth: OAuthSettings) -> Iterator[Fault]:
     # The address must be the same for all: tokens are bound to it.
     if vendor.customer_supplied_url:
         yield (), "is not for a vendor with fields in its url"
-    if any(each.name.lower() == "authorization" for each in vendor.headers):
-        yield (), "is not for a vendor with an Authorization header: the token of the connection goes there"
-    if any(each.required and not each.default for each in vendor.fields):
-        yield (), "is not for a vendor with required fields: a sign-in takes their place"
+    # One without a field would be sent in place of the token.
+    if any(each.name.lower() == "authorization" and not placeholders(each.value) for each in vendor.headers):
+        yield (
+            (),
+            "is not for a vendor whose Authorization header names no field: the token of the connection goes there",
+        )
     if oauth.issuer and (not _DOCS_URL.fullmatch(oauth.issuer) or "?" in oauth.issuer or "#" in oauth.issuer):
         yield ("issuer",), "must be an http(s) address without query"
     if oauth.client_secret_env and not _ENVIRONMENT_NAME.fullmatch(oauth.client_secret_env):

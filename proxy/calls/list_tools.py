@@ -14,15 +14,17 @@ from itertools import repeat
 import structlog
 from django.conf import settings
 
+from credentials.resolve import CredentialRef
 from gateway.catalog.vendor import Vendor
 from gateway.lib.shared_body import SharedBody
 from proxy.cache.list_bodies import ListPart
 from proxy.calls.decide import is_said_to_be_missing, may_call_tool, may_use_vendor, tool_rights
-from proxy.calls.open_destination import usable_now
+from proxy.calls.open_destination import after_rejection, refused_scopes, usable_now
 from proxy.outcomes import Denied
 from proxy.protocol.tool_names import ExposedTool
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
+from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.tool_list_cache import ToolIndex
 
@@ -101,7 +103,31 @@ async def vendor_index(context: RequestContext, vendor: Vendor, *, deadline: flo
     try:
         return await context.runtime.directory.index(vendor, usable[1], deadline=deadline)
     except VendorProblem as problem:
+        if not usable[0].is_connection:
+            return problem.fault.value
+        return await _index_after_refusal(context, vendor, usable, problem, deadline)
+
+
+async def _index_after_refusal(
+    context: RequestContext,
+    vendor: Vendor,
+    usable: tuple[CredentialRef, Destination],
+    problem: VendorProblem,
+    deadline: float,
+) -> ToolIndex | str:
+    """The index with a renewed token, where the vendor refused the one in use; the scopes that it names are noted."""
+    connection, destination = usable
+    if problem.scopes_wanted:
+        await refused_scopes(context, vendor, connection, destination, problem.scopes_wanted)
+    again = await after_rejection(context, vendor, connection) if problem.is_rejection else None
+    if isinstance(again, Denied):
+        return again.denial.value
+    if again is None:
         return problem.fault.value
+    try:
+        return await context.runtime.directory.index(vendor, again[1], deadline=deadline)
+    except VendorProblem as second:
+        return second.fault.value
 
 
 async def _guarded_part(

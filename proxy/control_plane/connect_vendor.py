@@ -103,7 +103,7 @@ def _accepted(
 
     Raises: SignInNeeded; Invalid; as `ask_vendor` and `raise_if_refused`.
     """
-    if vendor.oauth is not None:
+    if not vendor.takes_key:
         # Stored without a token, it would count as connected.
         raise SignInNeeded
     values = check_fields(vendor, fields)

@@ -10,6 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
+from tests.clients.forms import Page
+from tests.vendors.processes import PLAIN_HTTP
 from tests.vendors.servers import OAuthVendor
 
 OWN_PAGE = "/profile/connections"
@@ -33,6 +35,21 @@ def begun(browser: httpx.Client, page: str, fields: Mapping[str, str] = MappingP
     answer = pressed(browser, page, fields)
     assert answer.status_code == 200, answer.text
     return html.unescape(answer.headers["Refresh"].removeprefix("0;url="))
+
+
+def agreed(address: str) -> str:
+    """Where oidc-provider sends the browser back to, after a person signed in and agreed on its pages."""
+    with httpx.Client(**PLAIN_HTTP, timeout=10.0) as there:
+        answer = there.get(address, follow_redirects=True)
+        for _ in range(2):
+            form, button = Page(answer.text).forms[0], Page(answer.text).forms[0].buttons[0]
+            target = answer.url.join(form.action)
+            answer = there.post(target, data=form.submitted(button, {"login": "nina", "password": "any"}))
+            while answer.next_request is not None and answer.next_request.url.host == "127.0.0.1":
+                if answer.next_request.url.port != target.port:
+                    return str(answer.next_request.url)
+                answer = there.send(answer.next_request)
+    raise AssertionError(answer.text)
 
 
 def connected(

@@ -48,7 +48,7 @@ def oauth_vendor_process() -> Iterator[OAuthVendor]:
 def oauth_vendor(oauth_vendor_process: OAuthVendor) -> OAuthVendor:
     """The same, without faults from an earlier test."""
     oauth_vendor_process.control(lifetime_s=3600, refresh_pause_s=0.0, refresh_fault="", grace=False)
-    oauth_vendor_process.control(scopes="", wanted="write")
+    oauth_vendor_process.control(scopes="", wanted="write", refused='"name":"write"')
     return oauth_vendor_process
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import httpx
 
+from tests.clients.programs import NEWER_NODE, newer_node
 from tests.vendors.processes import (
     PLAIN_HTTP,
     ROOT,
@@ -40,6 +41,7 @@ FRAMEWORKS = {
     "fastmcp": CLIENT_PROGRAMS / "fastmcp/bin/python",
 }
 EVERYTHING_ENTRY = HERE / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+OIDC_PROVIDER = HERE / "node_modules/oidc-provider"
 INSTALL_HINT = "is not installed; run: sh scripts/install_test_vendors.sh"
 # BASE_URL in the suite's settings.
 SUITE_ORIGIN = "http://testserver"
@@ -261,6 +263,18 @@ def oauth_vendor_server() -> Iterator[OAuthVendor]:
         raise ServerStartError(f"the SDK {INSTALL_HINT}")
     with running_server("oauth", _program("oauth_server.py", python=python), _asks_for_a_token) as server:
         yield OAuthVendor(server)
+
+
+@contextlib.contextmanager
+def node_oauth_server(program: str) -> Iterator[RunningServer]:
+    """A vendor of Node.js that people sign in to, such as `oidc_server.mjs`. Raises: ServerStartError."""
+    node = newer_node()
+    if node is None or not OIDC_PROVIDER.exists():
+        raise ServerStartError(f"{program} needs Node.js {NEWER_NODE}, and oidc-provider {INSTALL_HINT}")
+    with running_server(
+        program.removesuffix(".mjs"), _program(program, python=Path(node)), _asks_for_a_token
+    ) as server:
+        yield server
 
 
 @contextlib.contextmanager

@@ -75,6 +75,19 @@ def test_a_vendor_that_is_disconnected_does_not_respond_again(stage: Stage) -> N
     arrived(stage, "Acme doesn’t respond", "Acme was disconnected", others={"other_owner@example.com"})
 
 
+def test_a_vendor_that_only_people_have_connected(stage: Stage) -> None:
+    load_vendor("http://127.0.0.1:9/mcp", slug="acme")
+    own = vendor_connection(
+        stage.cast.org, "acme", membership=stage.cast.org.memberships.get(user=stage.cast.user("member"))
+    )
+    stage.health("acme", HealthStatus.DOWN)
+    assert [stage.round(), stage.round(1)] == [1, 0]
+    VendorConnection.objects.filter(pk=own.pk).delete()
+    stage.round()
+    stage.round(5)
+    arrived(stage, "Acme doesn’t respond", "Acme was disconnected")
+
+
 def test_a_vendor_of_another_organization_is_none_of_ours(stage: Stage) -> None:
     connected_vendor(stage.cast.other_org, "acme")
     stage.health("acme", HealthStatus.DOWN)

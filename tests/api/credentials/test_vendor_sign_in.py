@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -9,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import time_machine
+from django.core.management import call_command
 from django.http import HttpResponse
 from django.utils.html import escape
 
@@ -251,6 +253,20 @@ class TestRevocation:
         assert not VendorConnection.objects.exists()
         assert not VendorOAuthClient.objects.exists()
         assert self._sent() == 2
+
+    def test_a_vendor_that_is_about_to_leave_the_catalog(self, api: Api) -> None:
+        connect_person(api.cast.client("other_owner"), api.cast.other_org.id, self.vendor)
+        out = io.StringIO()
+        call_command("end_vendor_connections", "signin", stdout=out)
+        assert out.getvalue() == "3 connections to signin; --really ends them\n"
+        assert VendorConnection.objects.count() == 3
+        call_command("end_vendor_connections", "other", "--really", stdout=out)
+        call_command("end_vendor_connections", "signin", "--really", stdout=out)
+        assert not VendorConnection.objects.exists()
+        assert not Credential.objects.exists()
+        assert self._sent() == 3
+        assert api.events().count("vendor.connection_ended") == 2
+        call_command("end_vendor_connections", "signin", "--really", stdout=out)
 
     def test_a_vendor_that_does_not_answer_is_asked_again(self, api: Api) -> None:
         VendorConnection.objects.update(revocation_endpoint="http://127.0.0.1:9/revoke")

@@ -155,6 +155,32 @@ async def test_a_doubtful_answer_ends_nothing(
     assert (await row()).state == "connected"
 
 
+async def test_a_refusal_that_is_not_repeated_ends_nothing(
+    processes: list[VendorTokens], oauth_vendor: OAuthVendor
+) -> None:
+    held = await make_due(ended=True)
+    oauth_vendor.control(refresh_fault="once")
+    before = oauth_vendor.stats().get("faulty", 0)
+    found = await processes[0].current(held)
+    assert found is not None
+    assert (found.revision, found.needs_sign_in) == (2, False)
+    assert oauth_vendor.stats()["faulty"] == before + 1
+    assert (await row()).state == "connected"
+
+
+async def test_a_server_that_answers_nothing_ends_nothing(processes: list[VendorTokens]) -> None:
+    held = await make_due(ended=False)
+    async with raw_vendor(says(b"")) as silent:
+        await sync_to_async(VendorConnection.objects.update)(token_endpoint=silent.url)
+        found = await processes[0].current(held)
+        assert silent.connections
+    assert found is not None
+    assert (found.revision, found.needs_sign_in) == (1, False)
+    stored = await row()
+    assert (stored.state, stored.lease_id) == ("error", None)
+    assert bytes(stored.sealed_refresh or b"")
+
+
 async def test_a_token_that_the_vendor_ended_early_is_renewed(
     tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor
 ) -> None:
@@ -163,6 +189,14 @@ async def test_a_token_that_the_vendor_ended_early_is_renewed(
     oauth_vendor.end_access()
     answers = await asyncio.gather(*(agent.call(tenant.agent_key, "signin_echo", words=str(n)) for n in range(5)))
     assert [each.json()["result"]["content"][0]["text"] for each in answers] == [str(n) for n in range(5)]
+    assert (await row()).revision == 2
+
+
+async def test_so_it_is_for_a_list_of_tools(tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor) -> None:
+    await sync_to_async(VendorConnection.objects.update)(connected_at=clock.now() - 2 * FRESH)
+    oauth_vendor.end_access()
+    listed = (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]
+    assert "signin_echo" in [each["name"] for each in listed["tools"]]
     assert (await row()).revision == 2
 
 
@@ -326,6 +360,14 @@ class TestStepUp:
         oauth_vendor.control(wanted=f"write x-{token}")
         assert token not in await self._refused(agent, tenant.agent_key)
         assert (await row()).wanted_scopes == "write"
+
+    async def test_a_list_that_needs_them_says_so_to_the_next_sign_in(
+        self, tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor
+    ) -> None:
+        oauth_vendor.control(refused='"method":"tools/list"')
+        listed = (await agent.rpc(tenant.agent_key, "tools/list")).json()["result"]
+        assert listed["tools"] == []
+        assert (await row()).wanted_scope_list == ["write"]
 
     async def _refused(self, agent: Agent, bearer: str) -> str:
         answer = await agent.call(bearer, "signin_write")

@@ -9,7 +9,7 @@ from gateway.catalog.catalog import Catalog
 from gateway.catalog.fields import check_fields
 from gateway.catalog.parsing import decode_catalog
 from gateway.catalog.shipped import shipped_files
-from gateway.catalog.templates import vendor_headers, vendor_url
+from gateway.catalog.templates import ACCESS_TOKEN, vendor_headers, vendor_url
 from gateway.catalog.vendor import Vendor
 from tests.factories.catalog_text import parse_catalog
 
@@ -20,10 +20,15 @@ VENDORS = [
 ]
 _HEADER_VENDORS = """
     github linear stripe sentry atlassian pagerduty supabase neon cloudflare intercom monday airtable make zapier
-    render close telnyx apify tavily firecrawl exa ref context7
+    render close telnyx apify tavily firecrawl exa ref context7 posthog
 """
 HEADER_VENDORS = _HEADER_VENDORS.split()
-SIGN_IN_VENDORS = ["notion", "prisma"]
+_SIGN_IN_VENDORS = """
+    notion prisma webflow amplitude amplitude-eu planetscale honeycomb honeycomb-eu buildkite huggingface
+"""
+SIGN_IN_VENDORS = _SIGN_IN_VENDORS.split()
+# They take a key, too.
+ALSO_BY_SIGN_IN = ["linear", "sentry", "stripe", "intercom", "cloudflare", "neon", "posthog"]
 OPEN_VENDORS = ["microsoft-learn", "deepwiki", "aws-knowledge"]
 MSP_VENDORS = ["autotask", "datto-rmm", "itglue", "huntress", "pax8", "pandadoc"]
 
@@ -94,6 +99,18 @@ def test_vendors_with_keys_hide_them(slug: str) -> None:
     shipped = Catalog(VENDORS).by_slug[slug]
     assert shipped.secret_fields
     assert any(field.required for field in shipped.fields) == (slug != "context7")
+
+
+def test_who_is_connected_by_a_sign_in() -> None:
+    by_sign_in = {each.slug for each in VENDORS if each.oauth is not None}
+    assert by_sign_in == {*SIGN_IN_VENDORS, *ALSO_BY_SIGN_IN}
+    assert {each.slug for each in VENDORS if not each.takes_key} == {*SIGN_IN_VENDORS}
+
+
+@pytest.mark.parametrize("slug", ALSO_BY_SIGN_IN)
+def test_a_token_goes_where_the_key_would(slug: str) -> None:
+    shipped = Catalog(VENDORS).by_slug[slug]
+    assert vendor_headers(shipped, {ACCESS_TOKEN: "t"})["Authorization"] == "Bearer t"
 
 
 @pytest.mark.parametrize("slug", OPEN_VENDORS)

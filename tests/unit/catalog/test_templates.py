@@ -1,11 +1,12 @@
 """Templates: the headers and the address of a vendor call."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.templates import FieldError, vendor_headers, vendor_url
-from gateway.catalog.vendor import CredentialField, HeaderTemplate, Vendor
+from gateway.catalog.templates import ACCESS_TOKEN, FieldError, vendor_headers, vendor_url
+from gateway.catalog.vendor import CredentialField, HeaderTemplate, OAuthSettings, Vendor
 
 
 def make_vendor(*headers: tuple[str, str], url: str = "https://v.example/mcp", **fields: bool | str) -> Vendor:
@@ -53,6 +54,17 @@ def test_a_default_stands_in() -> None:
     vendor = make_vendor(("X-Scope", "{scope}"), scope="read")
     assert vendor_headers(vendor, {}) == {"X-Scope": "read"}
     assert vendor_headers(vendor, {"scope": "write"}) == {"X-Scope": "write"}
+
+
+def test_a_token_takes_the_place_of_the_key() -> None:
+    headers = [("Authorization", "Token {key}"), ("X-Key", "{key}"), ("X-Region", "{region}"), ("X-Client", "gateway")]
+    vendor = make_vendor(*headers, key=True, region="eu")
+    both = msgspec.structs.replace(vendor, oauth=OAuthSettings())
+    rest = {"X-Region": "eu", "X-Client": "gateway"}
+    assert vendor_headers(both, {ACCESS_TOKEN: "t", "key": "k"}) == {"Authorization": "Bearer t", **rest}
+    assert vendor_headers(both, {"key": "k"}) == {"Authorization": "Token k", "X-Key": "k", **rest}
+    with pytest.raises(FieldError):  # nothing that is called as a field of the vendor is a token
+        vendor_headers(vendor, {ACCESS_TOKEN: "t"})
 
 
 @pytest.mark.parametrize("fields", [{}, {"token": ""}])

@@ -18,7 +18,7 @@ from credentials.vendor_oauth import answers
 from credentials.vendor_oauth.answers import Refused, Tokens, VendorOAuthFault
 from credentials.vendor_oauth.discovery import check_not_of_others, discover
 from credentials.vendor_oauth.requests import account_of, register
-from gateway.catalog.vendor import OAuthSettings, Vendor
+from gateway.catalog.vendor import CredentialField, HeaderTemplate, OAuthSettings, Vendor
 from gateway.catalog.vendor_rules import catalog_faults
 from gateway.lib import guarded_client
 from gateway.lib.guarded_client import Response
@@ -46,10 +46,19 @@ class Web:
 
     def __init__(self, pages: dict[str, Any], challenge: str = "") -> None:
         self.pages, self.challenge, self.asked = pages, challenge, list[str]()
+        # Of the vendor itself, in order; all others are the challenge.
+        self.opened: list[Response | VendorOAuthFault] = []
+        self.sent: list[dict[str, Any]] = []
 
     def __call__(self, method: str, url: str, **request: Any) -> Response:
         self.asked.append(url)
         if url == MCP:
+            self.sent.append(request)
+            if self.opened:
+                answer = self.opened.pop(0)
+                if isinstance(answer, VendorOAuthFault):
+                    raise answer
+                return answer
             return Response(401, {"WWW-Authenticate": self.challenge}, b"")
         if url not in self.pages:
             return Response(404, {}, b"")
@@ -80,10 +89,28 @@ def test_scopes_of_catalog_then_challenge_then_metadata() -> None:
     assert found(Web({AT_PATH: {**PRM, "scopes_supported": None}, OAUTH: SERVER})).scopes == ()
 
 
+def test_a_vendor_that_opens_sessions_for_anybody_is_asked_for_its_tools() -> None:
+    web = Web({TOLD: PRM, OAUTH: SERVER}, f'Bearer scope="tools", resource_metadata="{TOLD}"')
+    web.opened = [Response(200, {"Mcp-Session-Id": "s-1"}, b"{}")]
+    assert found(web).scopes == ("tools",)
+    assert [each["headers"].get("Mcp-Session-Id") for each in web.sent] == [None, "s-1"]
+    assert b"tools/list" in web.sent[1]["body"]
+
+
+@pytest.mark.parametrize("listed", [Response(200, {}, b"{}"), VendorOAuthFault("too large")])
+def test_a_list_that_anybody_may_read_is_no_hindrance(listed: Response | VendorOAuthFault) -> None:
+    web = Web({AT_PATH: PRM, OAUTH: SERVER})
+    web.opened = [Response(200, {"Mcp-Session-Id": "with spaces"}, b"{}"), listed]
+    assert found(web).scopes == ("read",)
+    assert "Mcp-Session-Id" not in web.sent[1]["headers"]
+
+
 def test_a_vendor_of_the_first_revision_is_its_own_issuer() -> None:
     own = {**SERVER, "issuer": "https://vendor.example"}
-    result = found(Web({"https://vendor.example/.well-known/oauth-authorization-server": own}))
-    assert (result.server.issuer, result.resource) == ("https://vendor.example", MCP)
+    web = Web({"https://vendor.example/.well-known/oauth-authorization-server": own})
+    assert (found(web).server.issuer, found(web).resource) == ("https://vendor.example", MCP)
+    with_query = discover(f"{MCP}?login", ask=web, check=lambda url: None)
+    assert with_query.resource == MCP
 
 
 @pytest.mark.parametrize(
@@ -225,6 +252,14 @@ class TestClientOfTheCatalog:
         vendor = Vendor("acme", "Acme", MCP, oauth=msgspec.structs.replace(self.OAUTH, issuer=""))
         assert [path for path, _ in catalog_faults([vendor])] == [("vendor", 0, "oauth", "issuer")]
         assert not list(catalog_faults([msgspec.structs.replace(vendor, oauth=self.OAUTH)]))
+
+
+@pytest.mark.parametrize(("value", "is_taken"), [("Bearer {key}", True), ("Bearer static", False)])
+def test_an_authorization_header_without_a_field_leaves_no_place_for_a_token(value: str, is_taken: bool) -> None:
+    headers = (HeaderTemplate("authorization", value), HeaderTemplate("X-Key", "{key}"))
+    fields = (CredentialField("key", "Key", secret=True, required=True),)
+    vendor = Vendor("acme", "Acme", MCP, headers=headers, fields=fields, oauth=OAuthSettings())
+    assert [path for path, _ in catalog_faults([vendor])] == ([] if is_taken else [("vendor", 0, "oauth")])
 
 
 def answer(status: int, body: Any) -> Response:

@@ -37,10 +37,12 @@ ORIGIN = f"http://127.0.0.1:{PORT}"
 class Control:
     lifetime_s: int = 3600
     refresh_pause_s: float = 0.0
-    refresh_fault: str = ""  # "500", "429", "garbage", or "echo": a refusal that repeats what was sent
+    # "500", "429", "garbage", "once": one refusal, or "echo": a refusal that repeats what was sent
+    refresh_fault: str = ""
     grace: bool = False  # a refresh token that was used may be used again, and ends nothing
     scopes: str = ""  # granted instead of those asked for
     wanted: str = "write"  # named by a refusal for want of a scope
+    refused: str = '"name":"write"'  # what the requests contain that need the scope "write"
 
 
 @dataclass
@@ -201,7 +203,11 @@ class StepUp:
         request = Request(scope, receive)
         body = await request.body()
         family, _ = STATE.access.get(request.headers.get("authorization", "").removeprefix("Bearer "), (None, 0.0))
-        if family is not None and b'"name":"write"' in body.replace(b" ", b"") and "write" not in family.scopes:
+        if (
+            family is not None
+            and STATE.control.refused.encode() in body.replace(b" ", b"")
+            and "write" not in family.scopes
+        ):
             challenge = f'Bearer error="insufficient_scope", scope="{STATE.control.wanted}", realm="vendor"'
             await Response("", 403, {"WWW-Authenticate": challenge})(scope, receive, send)
             return
@@ -257,10 +263,13 @@ class Faults:
             await self._app(scope, receive, send)
             return
         STATE.count("faulty")
-        if fault == "echo":
+        if fault == "once":
+            STATE.control.refresh_fault = ""
+            answer: Response = JSONResponse({"error": "invalid_grant"}, 400)
+        elif fault == "echo":
             form = parse_qs((await Request(scope, receive).body()).decode())
             sent = form.get("refresh_token", form.get("code", [""]))[0]
-            answer: Response = JSONResponse({"error": sent[:60], "error_description": sent}, 400)
+            answer = JSONResponse({"error": sent[:60], "error_description": sent}, 400)
         else:
             answer = Response("{]", 200) if fault == "garbage" else Response("", int(fault))
         await answer(scope, receive, send)
