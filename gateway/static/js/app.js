@@ -170,6 +170,14 @@ function relative(moment) {
   return words.format(seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size), unit);
 }
 
+// The moment itself stays beside it where rows are compared by it.
+for (const time of all("[data-clocks] time")) {
+  const clock = document.createElement("span");
+  clock.className = "clock";
+  clock.textContent = time.textContent;
+  time.after(clock);
+}
+
 function showTimes() {
   for (const time of all("time[datetime]")) time.textContent = relative(new Date(time.dateTime));
 }
