@@ -81,7 +81,7 @@ def test_a_call_that_an_open_circuit_holds_back_is_not_called_refused(
 
 def test_members_see_themselves_and_nobody_else(connected: Site) -> None:
     member = connected.cast.user("member")
-    for who in ("", str(member.id)):
+    for who in ("", str(member.id), "member@example.com", "Member@Example.com"):
         page = ask(connected, "member", who)
         assert page.status_code == 200
         assert page.context["explanation"].failing.name == "grant"
