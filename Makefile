@@ -57,8 +57,8 @@ bench: ## the performance report; BENCH_OPTIONS="--wide": many callers and sever
 e2e: ## the browser tests, with the system's Chromium
 	$(call bootstrap,dev scripts/test.py --browser)
 
-screenshots: ## pictures of every page into ./screenshots, with the system's Chromium
-	$(call bootstrap,dev -m tests.browser.screenshots)
+screenshots: ## pictures of every page into ./screenshots, with the system's Chromium; ARGS="--language de"
+	$(call bootstrap,dev -m tests.browser.screenshots $(ARGS))
 
 lock: ## resolve requirements/*.in into the lock files again
 	@exec sh scripts/lock.sh

@@ -11,11 +11,20 @@ from django.urls import reverse
 from django.utils.translation import gettext
 
 from audit.change_words import parts_of
+from audit.event_types import EventType
 from audit.models import AdminAuditEntry
 from gateway.catalog.catalog import Catalog
 from gateway.lib import ids
 from gateway.lib.translated import translated
 
+INVITATIONS = {
+    EventType.INVITATION_CREATED,
+    EventType.INVITATION_SENT,
+    EventType.INVITATION_ACCEPTED,
+    EventType.INVITATION_REVOKED,
+}
+# As the label of an invitation is written. Spec: §2 · D86
+INVITATION_FOR, ANYONE = "invitation for ", "anyone with the link"
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -42,7 +51,17 @@ def _parts(entry: AdminAuditEntry, catalog: Catalog) -> Iterable[Part]:
         if name == "vendor":
             yield _vendor(entry, catalog)
         elif name:
-            yield Part(entry.target_label or gettext("it"), _link(name, entry))
+            yield Part(_label(entry), _link(name, entry))
+
+
+def _label(entry: AdminAuditEntry) -> str:
+    # The label of an invitation is words of ours, and an address.
+    if entry.event_type in INVITATIONS and entry.target_label.startswith(INVITATION_FOR):
+        bound_to = entry.target_label.removeprefix(INVITATION_FOR)
+        if bound_to == ANYONE:
+            return gettext("invitation for anyone with the link")
+        return gettext("invitation for %(email)s") % {"email": bound_to}
+    return entry.target_label or gettext("it")
 
 
 def _vendor(entry: AdminAuditEntry, catalog: Catalog) -> Part:

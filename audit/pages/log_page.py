@@ -38,6 +38,8 @@ from gateway.web.signed_in import is_by_htmx
 from orgs.roles import Role
 
 PAGE_SIZE = 50
+# The suggestions of one filter that come with the page; its script fetches longer lists when a field is focused.
+SUGGESTED_AT_FIRST = 20
 AROUND = timedelta(minutes=5)
 Asked = dict[str, str]
 
@@ -88,15 +90,24 @@ class LogPage(OrgPage):
         """The names that the filter of people suggests, by id."""
         return latest_labels(self.log, self.organization.id, self.subject)
 
+    def suggestions(self, people: People) -> dict[str, list[str]]:
+        """What the fields of the filters suggest, by the id of the list."""
+        return {"people": people.listed}
+
     def meant(self, name: str, value: str) -> str:
         """The value behind a text that was typed into the field of a filter."""
         return value
 
     def get(self, request: HttpRequest, **path: Any) -> HttpResponse:
-        """`?entry=` names one row, which is shown with its details. Raises: ShareTaken, SlotsTaken; NotFound."""
+        """`?entry=` names one row, which is shown with its details. Raises: ShareTaken, SlotsTaken; NotFound.
+
+        The page's script gets the row's details alone, and with `?suggestions` all suggestions of the filters.
+        """
         if "entry" in request.GET and is_by_htmx(request):
             return self._drawer(request)
         with log_read(self.organization.id):
+            if "suggestions" in request.GET and is_by_htmx(request):
+                return self._all_suggestions(request)
             return self._one(request) if "entry" in request.GET else self._answer(request)
 
     def _drawer(self, request: HttpRequest) -> HttpResponse:
@@ -104,6 +115,9 @@ class LogPage(OrgPage):
         entry = self._entry(request)
         shown = {"organization": self.organization, "entry": entry, "row": self._with_details(entry)}
         return render(request, self.drawer, shown)
+
+    def _all_suggestions(self, request: HttpRequest) -> HttpResponse:
+        return render(request, "audit/_all_suggested.html", {"suggested": self.suggestions(People(self.labels()))})
 
     def _one(self, request: HttpRequest) -> HttpResponse:
         entry = self._entry(request)
@@ -180,11 +194,13 @@ class LogPage(OrgPage):
         texts = {**{name: self.text_of(name, value) for name, value in asked.items()}, self.subject: subject}
         if (period := asked.get(time_range.NAME, "")) in time_range.PRESETS:
             texts[time_range.NAME] = str(time_range.PRESETS[period].label)
+        suggested = self.suggestions(people)
         return {
             "asked": asked,
             "subject": subject,
             "no_rows": self.no_rows,
-            "people": people.listed,
+            "suggested": {name: values[:SUGGESTED_AT_FIRST] for name, values in suggested.items()},
+            "suggests_more": any(len(values) > SUGGESTED_AT_FIRST for values in suggested.values()),
             "pills": [(self.label_of(name), texts[name], self.url_with(**_without(asked, name))) for name in asked],
             "presets": self._presets(asked),
             "page_url": self.request.path,

@@ -19,6 +19,7 @@ from audit.matching import matching_entries
 from audit.models import RequestAuditEntry
 from audit.newest_first import NewestFirst
 from audit.pages.log_page import LogPage
+from audit.pages.people import People
 from audit.pages.remedies import Remedy, remedy_of
 from audit.usage.response_times import response_times
 from gateway.catalog import registry
@@ -70,9 +71,10 @@ class RequestLogPage(LogPage):
         return registry.load()
 
     def row(self, entry: RequestAuditEntry) -> dict[str, Any]:
+        vendor = self.catalog.get(entry.vendor)
         return {
             "tool_url": self._tool_url(entry),
-            "has_vendor_page": self.catalog.get(entry.vendor) is not None,
+            "vendor_url": vendor and reverse("proxy_pages:vendor", args=[self.organization.id, vendor.slug]),
             "vendor_name": self.catalog.name_of(entry.vendor),
         }
 
@@ -111,12 +113,17 @@ class RequestLogPage(LogPage):
     def choices(self) -> dict[str, Any]:
         asked = self.meant("vendor", self.request.GET.get("vendor", "").strip())
         return {
-            "vendors": sorted(map(self.catalog.name_of, self.logged_vendors()), key=str.casefold),
             "vendor_asked": self.catalog.name_of(asked),
-            "tools": sorted({tool for _, tool in self._newest if tool})[:TOOLS_SUGGESTED],
             "sources": list(CallSource),
             "statuses": list(CallStatus),
             "kinds": list(CallKind),
+        }
+
+    def suggestions(self, people: People) -> dict[str, list[str]]:
+        return {
+            **super().suggestions(people),
+            "vendors": sorted(map(self.catalog.name_of, self.logged_vendors()), key=str.casefold),
+            "tools": sorted({tool for _, tool in self._newest if tool})[:TOOLS_SUGGESTED],
         }
 
     def logged_vendors(self) -> list[str]:
@@ -149,6 +156,13 @@ class OwnCallsPage(RequestLogPage):
 
     def labels(self) -> Mapping[str, str]:
         return {}
+
+    def suggestions(self, people: People) -> dict[str, list[str]]:
+        return {
+            **super().suggestions(people),
+            "vendors": sorted(map(self.catalog.name_of, self.logged_vendors()), key=str.casefold),
+            "tools": sorted({tool for _, tool in self._newest if tool})[:TOOLS_SUGGESTED],
+        }
 
     def logged_vendors(self) -> list[str]:
         # Only of the reader's calls: the other vendors of the organization are not theirs to know.

@@ -23,11 +23,11 @@ WORDS = {
     DestinationStatus.NEW.value: (gettext_lazy("new"), gettext_lazy("Nothing has been sent yet.")),
     DestinationStatus.OK.value: (gettext_lazy("delivering"), gettext_lazy("The platform is accepting records.")),
     DestinationStatus.RETRYING.value: (
-        "retrying",
+        gettext_lazy("retrying"),
         gettext_lazy("The last attempt failed. We’re retrying, and records are waiting."),
     ),
     DestinationStatus.FAILING.value: (
-        "failing",
+        gettext_lazy("failing"),
         gettext_lazy("We keep retrying. Records wait for 24 hours, then they’re skipped."),
     ),
     PAUSED: (

@@ -40,6 +40,26 @@ class CredentialField(msgspec.Struct, frozen=True):
         force_setattr(self, "label", self.label or self.name)
 
 
+# Categories of the shipped catalog, for the catalogs of languages; a page shows any other as it is written.
+CATEGORIES = (
+    sentence("Automation"),
+    sentence("Cloud marketplace"),
+    sentence("Communication"),
+    sentence("Data"),
+    sentence("Developer tools"),
+    sentence("IT documentation"),
+    sentence("Knowledge"),
+    sentence("Monitoring"),
+    sentence("Payments"),
+    sentence("Project management"),
+    sentence("RMM and PSA"),
+    sentence("Sales"),
+    sentence("Security"),
+    sentence("Support"),
+    sentence("Web research"),
+)
+
+
 class HeaderTemplate(msgspec.Struct, frozen=True):
     """One header of every vendor call; `value` is literal text with `{field}` and `{b64:field:field}`."""
 

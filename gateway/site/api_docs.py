@@ -21,6 +21,7 @@ _GROUPS = {
     "credentials": "Credentials",
     "agents": "Agents, apps and devices",
     "logs": "Logs and usage",
+    "alerts": "Alerts",
     "plan": "Plan",
 }
 _METHODS = ("get", "post", "put", "patch", "delete")

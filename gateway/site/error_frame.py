@@ -45,5 +45,5 @@ def _frame(request: HttpRequest, org_id: str) -> dict[str, Any]:
         "organization": membership.organization,
         "membership": membership,
         "nav": navigation(membership, current_route=""),
-        "is_error_page": True,
+        "is_off_menu": True,
     }

@@ -26,7 +26,7 @@ def service_environment(options: Options, environ: Mapping[str, str], secrets: M
         defaults |= {
             "OIDC_OP_DISCOVERY_URL": f"{options.idp_url}/.well-known/openid-configuration",
             "OIDC_RP_CLIENT_ID": DEMO_CLIENT_ID,
-            "OIDC_PROVIDER_NAME": "the demo identity provider",
+            "OIDC_PROVIDER_NAME": "Demo ID",
         }
     environment |= {name: value for name, value in defaults.items() if not is_given(environ, name)}
     return environment | {

@@ -113,8 +113,8 @@ class GateSchema(AutoSchema):
         return [OpenApiParameter(idempotency.HEADER, schema, OpenApiParameter.HEADER, description=text)]
 
     def get_tags(self) -> list[str]:
-        app = type(self.view).__module__.partition(".")[0]
-        return [TAGS.get(app, app)]
+        module = type(self.view).__module__
+        return [TAGS.get(module) or TAGS[module.partition(".")[0]]]
 
     def get_auth(self) -> list[dict[str, list[str]]]:
         gate, _ = self._data()

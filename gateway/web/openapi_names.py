@@ -115,8 +115,9 @@ OPERATIONS: dict[tuple[str, str], str] = {
     ("DELETE", "/api/profile/vendor-connections/{vendor}"): "end_own_vendor_connection",
     ("GET", "/api/vendors"): "list_vendors",
 }
-# By Django app.
+# By Django app, or by module where a subject is not the app's.
 TAGS = {
+    "proxy.api.alerts": "alerts",
     "orgs": "organizations",
     "proxy": "vendors",
     "credentials": "credentials",

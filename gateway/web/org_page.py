@@ -137,6 +137,7 @@ class OrgPage(SignedInPage):
             "organization": self.organization,
             "membership": self.membership,
             "nav": navigation(self.membership, self.nav_route, counts={"orgs:access-requests": self.requests_waiting}),
+            "is_off_menu": not self.nav_route,
             "requests_waiting": self.requests_waiting,
             "plan_notice": plan_notice(self.membership, self.plan),
             "form_needs_plan": self.form_needs_plan,

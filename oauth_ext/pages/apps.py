@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, gettext_lazy
 
 from gateway.lib import ids
+from gateway.lib.rows import required_row
 from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.paging import page_of
@@ -22,13 +23,25 @@ from orgs.roles import Role
 
 
 class AppsPage(OrgPage):
-    """GET, POST /orgs/:orgId/apps: one row for each live authorization. Spec: ux.md 3"""
+    """GET, POST /orgs/:orgId/apps: one row for each live authorization. Spec: ux.md 3
+
+    `?app=` names one of them, and the page asks before it is revoked.
+    """
 
     gates = {"GET": Gate(Role.MEMBER), "POST": Gate(Role.MEMBER)}
     title = gettext_lazy("Connected apps")
     nav_route = "oauth_pages:apps"
 
     def get(self, request: HttpRequest) -> HttpResponse:
+        return self._question(request.GET["app"]) if "app" in request.GET else self._list(request)
+
+    def _question(self, family_id: str) -> HttpResponse:
+        """Raises: NotFound, for a member also for another person's app."""
+        family = required_row(connected_apps(self.organization, of=self._only_of()).filter(pk=ids.known_id(family_id)))
+        branches = live_branches([family])
+        return self.page("oauth_ext/app_revoke.html", {"app": _row(family, {}, branches.get(family.pk, 0))})
+
+    def _list(self, request: HttpRequest) -> HttpResponse:
         page = page_of(request, connected_apps(self.organization, of=self._only_of()))
         branches = live_branches(list(page))
         names = names_by_scope({scope for family in page for scope in family.scope.split()})

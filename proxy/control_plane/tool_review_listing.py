@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from django.conf import settings
+from django.utils.formats import number_format
 
 from gateway.catalog.vendor import Vendor
 from gateway.lib.sentences import sentence
@@ -73,7 +74,7 @@ class Preview:
         # For example 840, 2.9k, 26k.
         if self.tokens < 1_000:
             return str(self.tokens)
-        return f"{self.tokens / 1_000:.{1 if self.tokens < 9_950 else 0}f}k"
+        return f"{number_format(self.tokens / 1_000, 1 if self.tokens < 9_950 else 0)}k"
 
 
 class ToolReview:

@@ -83,7 +83,8 @@ class ExplainPage(OrgPage):
     def _asked(self) -> Question:
         """Raises: Forbidden."""
         tool, subject = self._tool, str(self.actor.id)
-        if self._who and self._who != subject:
+        own = {subject, self.actor.email.casefold()}
+        if self._who and self._who.casefold() not in own:
             # Members may ask about themselves only.
             if not self._may_choose:
                 raise Forbidden(gettext("You can check only your own access."))

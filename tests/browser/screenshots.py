@@ -1,11 +1,12 @@
 """Pictures of every page of the demo organization: as owner or signed out, wide and small, light and dark.
 
-`.venv/bin/python -m tests.browser.screenshots [./screenshots]`; the pages are those of the URL configuration. Chromium
-is the system's, or the one that CHROMIUM names.
+`.venv/bin/python -m tests.browser.screenshots [--language de] [--theme light] [./screenshots]`; the pages are those of
+the URL configuration. Chromium is the system's, or the one that CHROMIUM names.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
@@ -20,12 +21,13 @@ import django
 
 django.setup()
 
+from django.conf import settings  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 
 from scripts.test import find_chromium  # noqa: E402
 from tests.browser.conftest import Visitor, visitors  # noqa: E402
 from tests.browser.every_page import get, role_visitors  # noqa: E402
-from tests.browser.looking import DARK_PHONE, DARK_WIDE, LIGHT_PHONE, LIGHT_WIDE, show  # noqa: E402
+from tests.browser.looking import DARK_PHONE, DARK_WIDE, LIGHT_PHONE, LIGHT_WIDE, View, show  # noqa: E402
 from tests.e2e.started import started  # noqa: E402
 
 VIEWS = (LIGHT_WIDE, DARK_WIDE, LIGHT_PHONE, DARK_PHONE)
@@ -41,14 +43,14 @@ def file_name(route: str) -> str:
     return re.sub(r"[^a-z-]+", "-", re.sub(r"<(?:\w+:)?(\w+)>", r"\1", route)).strip("-") or "landing"
 
 
-def take(people: Sequence[Visitor], paths: dict[str, str], folder: Path) -> int:
-    """Four pictures of each page, as the first of the people whom it does not lead elsewhere; their number."""
+def take(people: Sequence[Visitor], paths: dict[str, str], folder: Path, views: Sequence[View] = VIEWS) -> int:
+    """A picture of each page in each view, as the first of the people whom it leads nowhere else; their number."""
     taken = 0
     for route, path in paths.items():
         someone = next((each for each in people if shows(each, path)), None)
         if someone is None:
             continue
-        for view in VIEWS:
+        for view in views:
             show(someone.page, view)
             # A window as high as the page: what sticks to its lower edge covers nothing.
             someone.page.set_viewport_size({"width": view.width, "height": someone.page.evaluate(PAGE_HEIGHT)})
@@ -79,9 +81,19 @@ def prepare(owner: Visitor, org: str) -> None:
             owner.call_tool(keys[name], tool)
 
 
+def arguments() -> argparse.Namespace:
+    """The folder of the pictures, the language of the pages and the themes."""
+    parser = argparse.ArgumentParser(description="Pictures of every page of the demo organization.")
+    parser.add_argument("folder", nargs="?", default="screenshots", type=lambda name: Path(name).resolve())
+    parser.add_argument("--language", default="en", choices=[code for code, _ in settings.LANGUAGES])
+    parser.add_argument("--theme", action="append", choices=["light", "dark"], help="both by default")
+    return parser.parse_args()
+
+
 def main() -> int:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "screenshots").resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+    given = arguments()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    views = [view for view in VIEWS if not given.theme or view.theme in given.theme]
     with tempfile.TemporaryDirectory() as var, started(Path(var)) as service, sync_playwright() as playwright:
         service.wait_ready()
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
@@ -89,7 +101,11 @@ def main() -> int:
             people, paths = role_visitors(make)
             owner = people["owner"]
             prepare(owner, f"/orgs/{owner.ready['org_id']}")
-            sys.stdout.write(f"{take((owner, make()), paths, folder)} pictures in {folder}\n")
+            # Pages follow the browser's language; those that made things are in English.
+            reader, stranger = make(locale=given.language), make(locale=given.language)
+            reader.sign_in_owner()
+            taken = take((reader, stranger), paths, given.folder, views)
+            sys.stdout.write(f"{taken} pictures in {given.folder}\n")
         browser.close()
     return 0
 

@@ -56,14 +56,14 @@ def test_a_member_finds_and_exports_their_own_calls(visitor: NewVisitor, tmp_pat
             show(page, view)
             page.screenshot(path=tmp_path / f"own {view.theme}.png", full_page=True)
         show(page, LIGHT_WIDE)
-    page.locator(".row-details > summary").click()
     if has_scripts:
+        page.locator(".row-details > summary").click()
         expect(page.locator("[data-drawer][open] .drawer")).to_contain_text("Request ID")
         assert not faults_in(page, VIEWS, tmp_path / "own details")
         page.keyboard.press("Escape")  # the drawer lies over the export
         expect(page.locator("[data-drawer][open]")).to_have_count(0)
     else:
-        page.get_by_role("link", name="Show all details").click()
+        page.get_by_role("link", name="Details").click()
         expect(page.locator(".drawer")).to_contain_text("Request ID")
         page = member.open(f"{org}/activity/mine")
     with page.expect_download() as download:
@@ -103,3 +103,20 @@ def test_the_log_suggests_vendors_tools_and_people(visitor: NewVisitor, tmp_path
             page.screenshot(path=tmp_path / f"log {view.theme}.png", full_page=True)
     page.get_by_role("main").get_by_role("link", name="My calls").click()
     expect(page.get_by_text("No calls yet")).to_be_visible()
+
+
+def test_a_field_that_is_used_gets_all_suggestions(visitor: NewVisitor) -> None:
+    owner = visitor()
+    org = owner.found_organization("Nordwind")
+    owner.has_acme(org)
+    key = owner.agent_key(org)
+    for number in range(22):
+        owner.call_tool(key, f"acme_tool_{number:02}")
+    page = owner.open(f"{org}/activity")
+    suggested = page.locator("#tools option")
+    expect(suggested).to_have_count(20)
+    page.get_by_label("Tool", exact=True).focus()
+    expect(suggested).to_have_count(22)
+    page.get_by_label("Tool", exact=True).fill("acme_tool_21")
+    page.get_by_role("button", name="Filter", exact=True).click()
+    assert rows(page)[0] == "acme_tool_21"

@@ -460,6 +460,20 @@ def _status_of_next_renewal(page: Page) -> int:
     return answers[0].status
 
 
+def test_badges_keep_their_words_whole(visitor: NewVisitor) -> None:
+    """Beside a long name, in the demo organization, whose credentials are verified."""
+    someone = visitor()
+    org = someone.sign_in_owner()
+    page = someone.open(f"{org}/vendors")
+    row = page.get_by_role("row").filter(has_text="Acme RMM")
+    expect(row).to_contain_text("Verified")
+    row.get_by_role("link").evaluate("(link) => { link.textContent = 'A vendor with a long name '.repeat(4); }")
+    row.locator("td").last.evaluate("(cell) => { cell.textContent = 'It did not answer in time. '.repeat(5); }")
+    heights = page.locator("tbody .badge").evaluate_all("(all) => all.map((each) => each.clientHeight)")
+    assert heights
+    assert max(heights) < 30, "one line"
+
+
 def test_nothing_is_cut_off_on_a_small_screen(visitor: NewVisitor) -> None:
     someone = visitor(viewport={"width": PHONE, "height": 760})
     for tool in ("acme_whoami", "acme_fail"):

@@ -31,9 +31,7 @@ def test_a_run_shows_its_result_and_its_row_leads_back(visitor: NewVisitor, has_
 
     page.get_by_role("link", name="This call in the log").click()
     expect(page.locator(".table-log > tbody > tr")).to_have_count(1)
-    page.locator(".row-details summary").click()
-    if not has_scripts:
-        page.get_by_role("link", name="Show all details").click()
+    page.locator(".row-details summary" if has_scripts else ".row-actions a").click()
     expect(page.get_by_text("Tool runner")).to_be_visible()
     page.get_by_role("link", name="Run it again").click()
     expect(page).to_have_url(re.compile(r"/tools/acme_list_devices\?from=log$"))

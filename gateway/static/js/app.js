@@ -157,6 +157,9 @@ for (const input of all("[data-confirm-text]")) {
 
 document.querySelector("[data-focus]")?.focus();
 
+// On a small screen the tabs scroll: the current one is in view.
+for (const tab of all("nav.tabs a[aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft + tab.offsetWidth - tab.parentElement.clientWidth;
+
 // ---- relative times; the absolute one stays as the title ----
 
 const UNITS = [["year", 31_536_000], ["month", 2_592_000], ["day", 86_400], ["hour", 3600], ["minute", 60]];
@@ -168,6 +171,14 @@ function relative(moment) {
   if (unit === null) return say(seconds > 0 ? "inAMoment" : "justNow");
   // A week from now is in 7 days, also a second later.
   return words.format(seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size), unit);
+}
+
+// The moment itself stays beside it where rows are compared by it.
+for (const time of all("[data-clocks] time")) {
+  const clock = document.createElement("span");
+  clock.className = "clock";
+  clock.textContent = time.textContent;
+  time.after(clock);
 }
 
 function showTimes() {

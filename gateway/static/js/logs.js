@@ -5,6 +5,14 @@ import { all, announce, language, number, save, say } from "./page.js";
 
 // ---- the open drawer: arrow keys lead to the previous and the next row ----
 
+// Without a script, a row's link opens a page with its details. Here they open beside the list.
+for (const link of all("[data-entries] .row-actions > a")) {
+  const details = document.querySelector("[data-row-details]").content.firstElementChild.cloneNode(true);
+  details.querySelector("summary > :last-child").append(...link.querySelector("span").childNodes);
+  details.querySelector("a").href = link.href;
+  link.replaceWith(details);
+}
+
 const drawers = all("[data-drawer]");
 
 function offerKeys(root) {
@@ -19,7 +27,7 @@ async function fill(drawer) {
   if (!place || !drawer.open || place.hasAttribute("aria-busy")) return;
   place.setAttribute("aria-busy", "true");
   try {
-    const answer = await fetch(place.dataset.drawerFrom, { headers: { "HX-Request": "true" } });
+    const answer = await fetch(place.querySelector("a").href, { headers: { "HX-Request": "true" } });
     // Signed out, too often or gone: the page says which.
     if (answer.status !== 200) throw new Error(String(answer.status));
     place.outerHTML = await answer.text();
@@ -46,6 +54,23 @@ document.addEventListener("keydown", (event) => {
   next.closest("tr").scrollIntoView({ block: "nearest" });
   next.querySelector("summary").focus({ preventScroll: true });
 });
+
+// ---- suggestions: the page has the first ones, and a field that is used gets all ----
+
+async function suggestAll(form) {
+  const answer = await fetch(form.dataset.suggestions, { headers: { "HX-Request": "true" } }).catch(() => null);
+  if (answer?.status !== 200) return; // away, too often or signed out: the first ones stay
+  const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const list of all("datalist", found)) document.getElementById(list.id)?.replaceChildren(...list.children);
+}
+
+for (const form of all("[data-suggestions]")) {
+  form.addEventListener("focusin", function begin(event) {
+    if (!event.target.list) return;
+    form.removeEventListener("focusin", begin);
+    suggestAll(form);
+  });
+}
 
 // ---- export: the file is fetched with its progress, and saved when it is whole ----
 

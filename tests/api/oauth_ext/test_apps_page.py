@@ -107,6 +107,19 @@ def test_revoking_ends_all_its_tokens(cast: Cast, who: str) -> None:
     flow.ask()  # the consent is not remembered any more
 
 
+@pytest.mark.parametrize(("who", "status"), [("member", 200), ("admin", 200), ("other_owner", 404)])
+def test_it_asks_before_it_revokes(cast: Cast, families: dict[str, TokenFamily], who: str, status: int) -> None:
+    family = families["Members agent"]
+    asked = cast.client(who).get(path(cast), {"app": str(family.pk)})
+    assert asked.status_code == status
+    if status == 200:
+        assert "Revoke Members agent?" in text(asked)
+        assert "Members agent can no longer call tools on behalf of Member." in text(asked)
+        assert f'href="?app={family.pk}"' in cast.client(who).get(path(cast)).content.decode()
+    assert cast.client("member").get(path(cast), {"app": str(families["Owners agent"].pk)}).status_code == 404
+    assert TokenFamily.objects.count() == 4
+
+
 def test_a_revoked_device_is_out(cast: Cast, service: Service, families: dict[str, TokenFamily]) -> None:
     assert revoke(cast, "member", families["build bot"]).status_code == 404
     assert revoke(cast, "admin", families["build bot"]).status_code == 302

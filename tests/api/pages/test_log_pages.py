@@ -515,7 +515,7 @@ def test_details_need_a_plan_like_the_log(logged: Site, page: str) -> None:
 
 def test_people_of_another_organization_are_not_suggested(logged: Site) -> None:
     for page in (REQUESTS, CHANGES):
-        assert ask(logged, page).context["people"] == ["Left out", "Ours"]
+        assert ask(logged, page).context["suggested"]["people"] == ["Left out", "Ours"]
 
 
 def test_a_change_is_a_sentence_whose_names_are_links(site: Site) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
@@ -275,3 +276,19 @@ def test_setup_names_the_address_and_no_key(full: Site) -> None:
     assert "$GATEWAY_KEY" in page
     assert full.tenant.agent_key not in page
     assert page.count('role="region"') == page.count("data-copy hidden")
+
+
+def test_what_a_script_draws_is_hidden_until_it_does(full: Site) -> None:
+    """No element claims a role that its kind does not have."""
+    for route in ("proxy_pages:setup", "audit_pages:usage"):
+        page = text(full.owner().get(full.path(route)))
+        assert not re.search(r'role="tab', page)
+        assert all(" hidden" in chart for chart in re.findall(r'<div class="chart"[^>]*>', page))
+    assert 'class="chart"' in page
+
+
+def test_wide_windows_are_used() -> None:
+    style = finders.find("css/app.css")
+    assert style is not None
+    (width,) = re.findall(r"^\.main \{[^}]*max-width: (\d+)px", Path(str(style)).read_text(), flags=re.M)
+    assert int(width) >= 1600

@@ -480,7 +480,7 @@ def test_a_tool_that_another_key_shows_differently_is_named_with_the_key(site: S
     vendor.tools = [poisoned(vendor.tools[0]), *vendor.tools[1:]]
     page = discover(site, "admin")
     assert [(change.name, change.owner) for change in page.context["changes"]] == [("fake_list", "the team Field & Co")]
-    assert "with the key of the team Field &amp; Co" in text(page)
+    assert "as listed for the team Field &amp; Co" in text(page)
     assert ticked(open_page(site)) == set(NAMES)
     index = site.cast.client("admin").get(site.path("proxy_pages:vendors"))
     assert [(row.offered, row.waiting) for row in index.context["rows"]] == [(3, 1)]

@@ -10,7 +10,7 @@ from gateway.catalog.fields import check_fields
 from gateway.catalog.parsing import decode_catalog
 from gateway.catalog.shipped import shipped_files
 from gateway.catalog.templates import ACCESS_TOKEN, vendor_headers, vendor_url
-from gateway.catalog.vendor import Vendor
+from gateway.catalog.vendor import CATEGORIES, Vendor
 from tests.factories.catalog_text import parse_catalog
 
 VENDORS = [
@@ -151,3 +151,7 @@ def test_headers_that_differ_from_bearer(slug: str, fields: dict[str, str], head
 )
 def test_addresses_that_depend_on_fields(slug: str, fields: dict[str, str], url: str) -> None:
     assert vendor_url(Catalog(VENDORS).by_slug[slug], fields) == url
+
+
+def test_every_category_has_a_message() -> None:
+    assert {vendor.category for vendor in VENDORS} == set(CATEGORIES)
