@@ -63,8 +63,9 @@ class AssertionProvider:
         return {name: value for name, value in known.items() if value is not None}
 
     def sign(self, claims: dict[str, Any], **header: Any) -> str:
-        """`header` changes the members of the header."""
+        """`header` changes the members of the header; None leaves one out."""
         known = {"typ": TYPE, "kid": self.kid, **header}
+        known = {name: value for name, value in known.items() if value is not None}
         return jwt.encode(claims, self.keys[self.kid], algorithm=self.algorithm, headers=known)
 
     def assertion(self, **claims: Any) -> str:
