@@ -19,6 +19,7 @@ from django.conf import settings
 from gateway.lib import guarded_client, strict_json
 from gateway.lib.guarded_client import OutboundError
 from gateway.lib.outbound import AddressRefused, check_url
+from gateway.lib.sentences import sentence
 from oauth_ext.jwt.assertion import ALGORITHMS
 
 KEEP_S = 3600.0
@@ -61,7 +62,7 @@ class IssuerKeys:
         if found is not None:
             return found
         if not self._fetching.acquire(timeout=TIMEOUT_S * 2):
-            raise KeysUnavailable("Others wait for the keys of the issuer already.")
+            raise KeysUnavailable(sentence("Others wait for the keys of the issuer already."))
         try:
             # Another thread may have fetched them meanwhile.
             found = self._known(key_id, algorithm)
@@ -88,7 +89,7 @@ class IssuerKeys:
         if now_s < self._may_fetch_at_s:
             if now_s < self._until_s:
                 raise UnknownKey
-            raise KeysUnavailable("The keys of the issuer could not be read a moment ago.")
+            raise KeysUnavailable(sentence("The keys of the issuer could not be read a moment ago."))
         # Also after a failure: callers must not ask a provider that is away one by one.
         self._may_fetch_at_s = now_s + REFETCH_S
         self._keys = tuple(published_keys(self._jwks_url or discovered_jwks_url(self._issuer)))
@@ -111,10 +112,10 @@ def discovered_jwks_url(issuer: str) -> str:
     document = _document(issuer.rstrip("/") + _DISCOVERY)
     # OpenID Connect Discovery 4.3: another issuer's document must not speak for this one.
     if document.get("issuer") != issuer:
-        raise KeysUnavailable("The discovery document names another issuer.")
+        raise KeysUnavailable(sentence("The discovery document names another issuer."))
     found = document.get("jwks_uri")
     if not isinstance(found, str):
-        raise KeysUnavailable("The discovery document names no keys.")
+        raise KeysUnavailable(sentence("The discovery document names no keys."))
     return found
 
 
@@ -127,7 +128,7 @@ def published_keys(jwks_url: str) -> list[Mapping[str, Any]]:
         if isinstance(each, dict) and each.get("use", "sig") == "sig" and each.get("kty") in {"RSA", "EC", "OKP"}
     ]
     if not found:
-        raise KeysUnavailable("The issuer publishes no key for signatures.")
+        raise KeysUnavailable(sentence("The issuer publishes no key for signatures."))
     return found
 
 
@@ -153,15 +154,15 @@ def _document(url: str) -> dict[str, Any]:
             "GET", url, allow_private=allow_private, timeout_s=TIMEOUT_S, max_bytes=MAX_BYTES
         )
     except AddressRefused:
-        raise KeysRefused("The keys of the issuer are at an address that is not allowed.") from None
+        raise KeysRefused(sentence("The keys of the issuer are at an address that is not allowed.")) from None
     except OutboundError:
-        raise KeysUnavailable("The issuer does not answer.") from None
+        raise KeysUnavailable(sentence("The issuer does not answer.")) from None
     if answer.status != 200:
-        raise KeysUnavailable(f"The issuer answers with status {answer.status}.")
+        raise KeysUnavailable(sentence("The issuer answers with status %(status)s.", status=answer.status))
     try:
         document = strict_json.loads(answer.body, max_depth=16)
     except strict_json.StrictJSONError:
-        raise KeysUnavailable("The answer of the issuer is not JSON.") from None
+        raise KeysUnavailable(sentence("The answer of the issuer is not JSON.")) from None
     if not isinstance(document, dict):
-        raise KeysUnavailable("The answer of the issuer is not JSON.")
+        raise KeysUnavailable(sentence("The answer of the issuer is not JSON."))
     return document

@@ -20,7 +20,7 @@ from gateway.lib.sentences import sentence
 from oauth_ext import issuer_keys
 from oauth_ext.issuer_keys import KeysUnavailable
 from oauth_ext.jwt.assertion import ALGORITHMS
-from oauth_ext.models import Client, TrustedIssuer
+from oauth_ext.models import Client, TokenFamily, TrustedIssuer
 from oauth_ext.models.trusted_issuer import ISSUER_CHARACTERS
 from oauth_ext.services.token_families import end_families_of
 from orgs.locking import lock_for_change
@@ -47,6 +47,15 @@ class Wanted:
 def trusted_issuers(organization: Organization) -> list[TrustedIssuer]:
     """By address."""
     return list(TrustedIssuer.objects.filter(organization=organization).order_by("issuer"))
+
+
+def trusted_issuer(organization: Organization, issuer_id: UUID) -> TrustedIssuer:
+    """Raises: NotFound, also for another organization's."""
+    return required_row(TrustedIssuer.objects.filter(organization=organization, pk=issuer_id))
+
+
+def people_with_tokens(trust: TrustedIssuer) -> int:
+    return TokenFamily.objects.filter(trusted_issuer=trust).values("user").distinct().count()
 
 
 def add_issuer(*, actor: User, organization: Organization, wanted: Wanted) -> TrustedIssuer:
