@@ -9,8 +9,8 @@ class EventType(StrEnum):
     # vendor.secret_echoed, .connected, .connection_ended, .sign_in_needed, .sign_in_rules_changed, billing.updated (a
     # change within one plan state), server_access.expired, access_request.*, credential.checked,
     # credential_key.replaced, invitation.sent, member.joined, join_request.*, mail_domain.*, alerts.*,
-    # log_shipping.updated, .replayed, .recovered, .records_skipped, management_token.*, trusted_issuer.*, support.* (by staff in the
-    # console).
+    # log_shipping.updated, .replayed, .recovered, .records_skipped, management_token.*, trusted_issuer.*, support.* (by
+    # staff in the console).
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
     CREDENTIAL_REPLACED = "credential.replaced"

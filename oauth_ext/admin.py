@@ -35,7 +35,8 @@ class ClientAdmin(ReadOnlyAdmin):
     fields = tuple(
         (
             "id name client_id client_type registration_source organization created_by created expires_at last_used_at "
-            "restricted tool_mode acts_for_people responsible secret_rotated_at previous_secret_ends_at cimd_expires_at redirect_uris"
+            "restricted tool_mode acts_for_people responsible secret_rotated_at previous_secret_ends_at "
+            "cimd_expires_at redirect_uris"
         ).split()
     )
     list_display = ("name", "client_id", "client_type", "registration_source", "organization", "last_used_at")
@@ -48,7 +49,8 @@ class ClientAdmin(ReadOnlyAdmin):
 class TokenFamilyAdmin(ReadOnlyAdmin):
     fields = tuple(
         (
-            "id client user organization approved_by trusted_issuer scope resource redirect_host created_at last_used_at expires_at"
+            "id client user organization approved_by trusted_issuer scope resource redirect_host created_at "
+            "last_used_at expires_at"
         ).split()
     )
     list_display = ("id", "client", "user", "organization", "redirect_host", "last_used_at", "expires_at")

@@ -122,7 +122,7 @@ def discovered_jwks_url(issuer: str) -> str:
 def published_keys(jwks_url: str) -> list[Mapping[str, Any]]:
     """Those that may sign, at least one. Raises: KeysUnavailable."""
     keys = _document(jwks_url).get("keys")
-    found = [
+    found: list[Mapping[str, Any]] = [
         each
         for each in (keys if isinstance(keys, list) else [])
         if isinstance(each, dict) and each.get("use", "sig") == "sig" and each.get("kty") in {"RSA", "EC", "OKP"}
@@ -150,9 +150,7 @@ def _document(url: str) -> dict[str, Any]:
     allow_private = settings.ALLOW_PRIVATE_ENDPOINTS
     try:
         check_url(url, allow_private=allow_private, own_url=settings.BASE_URL)
-        answer = guarded_client.send(
-            "GET", url, allow_private=allow_private, timeout_s=TIMEOUT_S, max_bytes=MAX_BYTES
-        )
+        answer = guarded_client.send("GET", url, allow_private=allow_private, timeout_s=TIMEOUT_S, max_bytes=MAX_BYTES)
     except AddressRefused:
         raise KeysRefused(sentence("The keys of the issuer are at an address that is not allowed.")) from None
     except OutboundError:

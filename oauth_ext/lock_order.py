@@ -1,7 +1,7 @@
 """Locks the rows that tokens point to, so that they exist until the tokens are stored.
 
-Order: organization, person, client, trusted issuer, then code, device or family. A deletion starts at the top; the foreign keys of new
-tokens need the top rows last. Without this order the two would deadlock.
+Order: organization, person, client, trusted issuer, then code, device or family. A deletion starts at the top; the
+foreign keys of new tokens need the top rows last. Without this order the two would deadlock.
 """
 
 from __future__ import annotations

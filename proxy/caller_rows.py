@@ -151,7 +151,7 @@ def _service(identity: BearerIdentity, limits: ClientLimits) -> Principal:
 
 
 def _of_agent(identity: BearerIdentity, limits: ClientLimits) -> dict[str, Any]:
-    """What the service client that acts for a person adds to the person's rights: limits."""
+    """The limits that a service client adds to the rights of the person for whom it acts."""
     vendors = None if limits.vendors is None else shared_set(limits.vendors)
     return {
         "agent": Agent(name=intern(identity.client_name), vendors=vendors),

@@ -131,6 +131,7 @@ TAGS = {
 # Those of other classes lose `Out`, and have `Input` for `In`.
 _SCHEMAS = {
     "AccessOut": "EffectiveAccess",
+    "ActingBody": "Acting",
     "CodeIn": "RedeemCodeInput",
     "ChosenOrgIn": "OrganizationChoice",
     "CreatedOut": "CreatedServiceClient",

@@ -88,9 +88,7 @@ class TrustedIssuerList(OrgView):
 
     def post(self, request: Request, org_id: str) -> Response:
         wanted = Wanted(**self.fields)
-        return self.answer(
-            trusted_issuers.add_issuer(actor=self.actor, organization=self.organization, wanted=wanted)
-        )
+        return self.answer(trusted_issuers.add_issuer(actor=self.actor, organization=self.organization, wanted=wanted))
 
 
 class TrustedIssuerDetail(OrgView):

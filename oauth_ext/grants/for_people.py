@@ -130,7 +130,6 @@ def narrowed(granted: Sequence[str], asked: str) -> list[str]:
     return found
 
 
-
 def _own_resources(named: Sequence[str]) -> list[str]:
     """Raises: InvalidGrantError. MCP enterprise-managed authorization 7.6.2"""
     try:

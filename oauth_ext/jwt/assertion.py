@@ -38,7 +38,7 @@ class InvalidAssertion(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Unverified:
-    """What an assertion says of itself: enough to find the key, and nothing to rely on."""
+    """The claims of an unproven assertion that lead to its key. Nothing relies on them otherwise."""
 
     algorithm: str
     key_id: str

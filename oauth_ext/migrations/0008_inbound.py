@@ -57,11 +57,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='tokenfamily',
             name='trusted_issuer',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='token_families', to='oauth_ext.trustedissuer'),
-        ),
-        migrations.AddConstraint(
-            model_name='tokenfamily',
-            constraint=models.UniqueConstraint(condition=models.Q(('trusted_issuer__isnull', False)), fields=('trusted_issuer', 'client', 'user'), name='token_family_of_an_issuer_once'),
+            field=models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='token_families', to='oauth_ext.trustedissuer'),
         ),
         migrations.AddConstraint(
             model_name='trustedissuer',

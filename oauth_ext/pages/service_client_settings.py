@@ -68,7 +68,12 @@ class AgentForm(forms.Form):
 class ServiceClientSettingsPage(ServiceClientThingPage, OrgFormPage[AgentForm]):
     """GET, POST /orgs/:orgId/agents/:clientId/settings"""
 
-    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN), "POST mode": Gate(Role.OWNER), "POST acting": Gate(Role.OWNER)}
+    gates = {
+        "GET": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN),
+        "POST mode": Gate(Role.OWNER),
+        "POST acting": Gate(Role.OWNER),
+    }
     tab_route = "oauth_pages:service-client-settings"
     template = "oauth_ext/service_client_settings.html"
 

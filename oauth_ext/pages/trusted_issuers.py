@@ -123,7 +123,9 @@ class RemoveTrustedIssuerPage(OrgFormPage[forms.Form]):
     def save(self, form: forms.Form) -> HttpResponse:
         issuer = self.row.issuer
         remove_issuer(actor=self.actor, organization=self.organization, issuer_id=self.row.pk)
-        return self.done(gettext("%(issuer)s is no longer trusted.") % {"issuer": issuer}, "oauth_pages:trusted-issuers")
+        return self.done(
+            gettext("%(issuer)s is no longer trusted.") % {"issuer": issuer}, "oauth_pages:trusted-issuers"
+        )
 
     def context(self) -> dict[str, Any]:
         return {"trust": self.row, "people": people_with_tokens(self.row)}

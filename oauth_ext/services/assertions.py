@@ -82,9 +82,12 @@ def family_of(
         "expires_at": now + timedelta(days=settings.REFRESH_ABSOLUTE_DAYS),
     }
     owned = {"trusted_issuer": trust, "client": client, "user": user}
-    family, _ = TokenFamily.objects.update_or_create(
-        **owned, defaults=fresh, create_defaults={**fresh, "organization_id": trust.organization_id}
-    )
+    # `link` holds the subject's row, so that parallel requests about it find one family.
+    family = TokenFamily.objects.select_for_update().filter(**owned).order_by("pk").first()
+    if family is None:
+        family = TokenFamily.objects.create(**owned, **fresh, organization_id=trust.organization_id)
+    else:
+        TokenFamily.objects.filter(pk=family.pk).update(**fresh)
     TrustedIssuer.objects.filter(_use_is_due(), pk=trust.pk).update(last_used_at=now)
     return family
 
@@ -107,9 +110,7 @@ def _person_id(trust: TrustedIssuer, found: Assertion) -> UUID | None:
         if signed_in is not None:
             return signed_in
     domain = found.email.rpartition("@")[2].lower()
-    owned = MailDomain.objects.filter(
-        organization_id=trust.organization_id, domain=domain, confirmed_at__isnull=False
-    )
+    owned = MailDomain.objects.filter(organization_id=trust.organization_id, domain=domain, confirmed_at__isnull=False)
     if not domain or not owned.exists():
         return None
     same_address = members.filter(user__email__iexact=found.email, user__email_verified=True)
@@ -120,7 +121,8 @@ def _person_id(trust: TrustedIssuer, found: Assertion) -> UUID | None:
 
 def link(trust: TrustedIssuer, found: Assertion, user: User) -> None:
     """Bind the subject to the person at its first assertion. Raises: UnknownPerson if it is another person's by now."""
-    row, is_new = LinkedSubject.objects.get_or_create(issuer=trust, sub=found.subject, defaults={"user": user})
+    rows = LinkedSubject.objects.select_for_update()
+    row, is_new = rows.get_or_create(issuer=trust, sub=found.subject, defaults={"user": user})
     if row.user_id != user.pk:
         raise UnknownPerson
     if is_new:

@@ -138,7 +138,7 @@ def end_secret_again(*, actor: Actor, client_id: uuid.UUID, until: datetime | No
 
 @transaction.atomic
 def end_all_of_organization(*, org_id: uuid.UUID, restored_to: datetime) -> Mapping[EndKind, int]:
-    """Ends every agent key, token family, token and trusted issuer of before; the caller holds the organization's lock."""
+    """Ends every agent key, token family, token and trust of before; the caller holds the organization's lock."""
     keys = AgentKey.objects.filter(client__organization_id=org_id, created_at__lte=restored_to)
     families = TokenFamily.objects.filter(organization_id=org_id, created_at__lte=restored_to)
     tokens = AccessToken.objects.filter(organization_id=org_id, token_family=None, created__lte=restored_to)

@@ -21,7 +21,11 @@ def revoke_token(*, token: str, client: Client | None) -> None:
     if refresh is not None:
         _end(refresh.token_family_id)
         return
-    access = AccessToken.objects.select_related("application", "token_family").filter(token_checksum=checksum, **mine).first()
+    access = (
+        AccessToken.objects.select_related("application", "token_family")
+        .filter(token_checksum=checksum, **mine)
+        .first()
+    )
     if access is None:
         return
     if access.token_family_id is not None and not _is_of_an_agent(access):

@@ -34,8 +34,8 @@ JWKS_URL_CHARACTERS = 500
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an owner enters. Empty: `jwks_url` for discovery, `tenant` for none, `client_ids` for every agent that may
-    act for people."""
+    """An owner's input. Empty: `jwks_url` for discovery, `tenant` for none, `client_ids` for every agent that may act
+    for people."""
 
     issuer: str
     jwks_url: str = ""

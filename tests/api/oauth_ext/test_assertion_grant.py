@@ -67,9 +67,7 @@ class World:
         self.service = make_service(cast)
         allow(cast, self.service)
         MailDomain.objects.create(organization=cast.org, domain="example.com", confirmed_at=clock.now())
-        self.trust = add_issuer(
-            actor=cast.user("owner"), organization=cast.org, wanted=Wanted(provider.url, **wanted)
-        )
+        self.trust = add_issuer(actor=cast.user("owner"), organization=cast.org, wanted=Wanted(provider.url, **wanted))
 
     def claims(self, **changes: Any) -> dict[str, Any]:
         """Those of an assertion about the member."""

@@ -140,7 +140,9 @@ def test_what_ends_it(cast: Cast, acting: Service, flow: Flow, end: str) -> None
     load_identity(token)
     match end:
         case "app":
-            end_family(AccessToken.objects.select_related("token_family").filter(application=flow.client)[0].token_family)
+            end_family(
+                AccessToken.objects.select_related("token_family").filter(application=flow.client)[0].token_family
+            )
         case "member":
             remove_member(actor=owner, organization=cast.org, user_id=cast.user("member").pk)
         case "agent":

@@ -36,7 +36,11 @@ class Acting:
 
     def __init__(self, tenant: Tenant, cast: Cast, who: str) -> None:
         self.tenant, self.cast = tenant, cast
-        self.whose: dict[str, Any] = {"actor": tenant.owner, "organization": tenant.organization, "client": tenant.client}
+        self.whose: dict[str, Any] = {
+            "actor": tenant.owner,
+            "organization": tenant.organization,
+            "client": tenant.client,
+        }
         set_acting(**self.whose, acts_for_people=True)
         made = rotate_client_secret(actor=tenant.owner, client=tenant.client)
         self.service = Service(made.client, made.client_secret)
