@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -41,6 +42,8 @@ class AssertionProvider:
     keys: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    # By ID token: the client at the gateway, and the subject.
+    signed_in: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def rotate(self, kid: str) -> None:
         """Sign with a new key from now on; the former ones stay published."""
@@ -83,6 +86,22 @@ class AssertionProvider:
             return 200, json.dumps({"keys": keys}).encode()
         return 404, b"{}"
 
+    def exchange(self, form: dict[str, str]) -> tuple[int, bytes]:
+        """The answer of the token endpoint: an assertion for the ID token of a person who signed in (RFC 8693)."""
+        known = self.signed_in.get(form.get("subject_token", ""))
+        if known is None or form.get("requested_token_type") != "urn:ietf:params:oauth:token-type:id-jag":
+            return 400, b'{"error":"invalid_request"}'
+        client_id, subject = known
+        more = {name: form[name] for name in ("resource", "scope") if name in form}
+        made = self.assertion(audience=form["audience"], client_id=client_id, subject=subject, **more)
+        answer = {
+            "access_token": made,
+            "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+            "token_type": "N_A",
+            "expires_in": 300,
+        }
+        return 200, json.dumps(answer).encode()
+
 
 @contextlib.contextmanager
 def running_provider(algorithm: str = "ES256") -> Iterator[AssertionProvider]:
@@ -93,8 +112,16 @@ def running_provider(algorithm: str = "ES256") -> Iterator[AssertionProvider]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             provider.asked.append(self.path)
-            status, body = provider.document(self.path)
+            self._answer(*provider.document(self.path))
+
+        def do_POST(self) -> None:
+            provider.asked.append(self.path)
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self._answer(*provider.exchange(dict(parse_qsl(text))))
+
+        def _answer(self, status: int, body: bytes) -> None:
             self.send_response(status)
+            self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             with contextlib.suppress(ConnectionError):  # the reader may have had enough
