@@ -9,8 +9,8 @@ class EventType(StrEnum):
     # vendor.secret_echoed, .connected, .connection_ended, .sign_in_needed, .sign_in_rules_changed, billing.updated (a
     # change within one plan state), server_access.expired, access_request.*, credential.checked,
     # credential_key.replaced, invitation.sent, member.joined, join_request.*, mail_domain.*, alerts.*,
-    # log_shipping.updated, .replayed, .recovered, .records_skipped, management_token.*, support.* (by staff in the
-    # console).
+    # log_shipping.updated, .replayed, .recovered, .records_skipped, management_token.*, trusted_issuer.*, support.* (by
+    # staff in the console).
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
     CREDENTIAL_REPLACED = "credential.replaced"
@@ -38,6 +38,9 @@ class EventType(StrEnum):
     MANAGEMENT_TOKEN_CREATED = "management_token.created"  # noqa: S105 - the name of an event
     MANAGEMENT_TOKEN_FIRST_USED = "management_token.first_used"  # noqa: S105 - the name of an event
     MANAGEMENT_TOKEN_REVOKED = "management_token.revoked"  # noqa: S105 - the name of an event
+    TRUSTED_ISSUER_ADDED = "trusted_issuer.added"
+    TRUSTED_ISSUER_REMOVED = "trusted_issuer.removed"
+    TRUSTED_ISSUER_SUBJECT_LINKED = "trusted_issuer.subject_linked"
     MEMBER_ADDED = "member.added"
     MEMBER_REMOVED = "member.removed"
     MEMBER_ROLE_CHANGED = "member.role_changed"

@@ -14,12 +14,14 @@ from oauth_ext.models import (
     DeviceGrant,
     Grant,
     IDToken,
+    LinkedSubject,
     RefreshToken,
     RememberedConsent,
     ServiceClientAllowlist,
     ServiceClientVendor,
     SigningKey,
     TokenFamily,
+    TrustedIssuer,
 )
 
 ENDED = "ended. Their tokens no longer work."
@@ -33,7 +35,8 @@ class ClientAdmin(ReadOnlyAdmin):
     fields = tuple(
         (
             "id name client_id client_type registration_source organization created_by created expires_at last_used_at "
-            "restricted tool_mode responsible secret_rotated_at previous_secret_ends_at cimd_expires_at redirect_uris"
+            "restricted tool_mode acts_for_people responsible secret_rotated_at previous_secret_ends_at "
+            "cimd_expires_at redirect_uris"
         ).split()
     )
     list_display = ("name", "client_id", "client_type", "registration_source", "organization", "last_used_at")
@@ -46,7 +49,8 @@ class ClientAdmin(ReadOnlyAdmin):
 class TokenFamilyAdmin(ReadOnlyAdmin):
     fields = tuple(
         (
-            "id client user organization approved_by scope resource redirect_host created_at last_used_at expires_at"
+            "id client user organization approved_by trusted_issuer scope resource redirect_host created_at "
+            "last_used_at expires_at"
         ).split()
     )
     list_display = ("id", "client", "user", "organization", "redirect_host", "last_used_at", "expires_at")
@@ -141,3 +145,21 @@ class RememberedConsentAdmin(ReadOnlyAdmin):
     list_display = ("user", "client", "organization", "redirect_host", "granted_at", "expires_at")
     list_select_related = ("user", "client", "organization")
     search_fields = ("user__email", "client__client_id", "client__name", "organization__name")
+
+
+@admin.register(TrustedIssuer)
+class TrustedIssuerAdmin(ReadOnlyAdmin):
+    fields = tuple(
+        "id organization issuer jwks_url tenant algorithms client_ids created_by created_at last_used_at".split()
+    )
+    list_display = ("issuer", "organization", "created_by", "created_at", "last_used_at")
+    list_select_related = ("organization", "created_by")
+    search_fields = ("issuer", "organization__name")
+
+
+@admin.register(LinkedSubject)
+class LinkedSubjectAdmin(ReadOnlyAdmin):
+    fields = ("issuer", "sub", "user", "linked_at")
+    list_display = ("sub", "issuer", "user", "linked_at")
+    list_select_related = ("issuer", "user")
+    search_fields = ("sub", "user__email", "issuer__issuer", "issuer__organization__name")

@@ -211,6 +211,8 @@ def _of_token(claims: Claims, row: TokenRow | None) -> BearerIdentity:
         raise InvalidBearer("The client of this access token has expired.")
     if person is not None and not person.is_active:
         raise InvalidBearer(_REVOKED)
+    if person is not None and client.organization_id is not None and not client.acts_for_people:
+        raise InvalidBearer("The service client of this access token may no longer act for people.")
     subject = service_subject(client.organization_id, client.client_id) if person is None else str(person.id)
     if (claims.subject, claims.org_id, claims.client_id) != (subject, row.organization_id, client.client_id):
         raise InvalidBearer("The access token does not match its record.")

@@ -45,6 +45,7 @@ class ClientRow(msgspec.Struct, frozen=True, array_like=True):
     listed_vendors: list[VendorRow]
     tool_mode: ToolMode
     allowlists: list[tuple[str, list[str]]]  # vendor, tools
+    acts_for_people: bool = False
 
     def limits(self, vendors: frozenset[str] | None) -> ClientLimits:
         """`vendors`: those in force, None for every vendor."""
@@ -81,6 +82,7 @@ def _client_row(client: Client) -> ClientRow:
         listed_vendors=[VendorRow(row.vendor, row.expires_at) for row in client.restricted_vendors.all()],
         tool_mode=ToolMode(client.tool_mode),
         allowlists=[(row.vendor, row.tools) for row in client.tool_allowlists.all()],
+        acts_for_people=client.acts_for_people,
     )
 
 
@@ -119,7 +121,7 @@ def _client(sql: Dialect) -> str:
     allowlists = f"SELECT {allowlist} AS item FROM {ALLOWLIST} a WHERE a.client_id = c.id"  # noqa: S608
     return sql.array(
         *("c.id", "c.client_id", "c.name", "c.organization_id", "c.expires_at", "c.restricted", sql.rows(listed)),
-        *("c.tool_mode", sql.rows(allowlists)),
+        *("c.tool_mode", sql.rows(allowlists), "c.acts_for_people"),
     )
 
 

@@ -10,9 +10,17 @@ AUTHORIZATION_CODE = "authorization_code"
 REFRESH_TOKEN = "refresh_token"  # noqa: S105
 CLIENT_CREDENTIALS = "client_credentials"
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105
 
 # The first one is oauthlib's default grant.
-GRANTS_ON: tuple[str, ...] = (AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE)
+GRANTS_ON: tuple[str, ...] = (
+    *(AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE),
+    *(JWT_BEARER, TOKEN_EXCHANGE),
+)
+# Identity assertions of an organization's identity provider, by the grant JWT_BEARER. MCP enterprise-managed
+# authorization
+GRANT_PROFILES_ON: tuple[str, ...] = ("urn:ietf:params:oauth:grant-profile:id-jag",)
 RESPONSE_TYPES_ON: tuple[str, ...] = ("code",)
 RESPONSE_MODES_ON: tuple[str, ...] = ("query",)
 CHALLENGE_METHODS_ON: tuple[str, ...] = (pkce.METHOD,)
@@ -43,6 +51,7 @@ def server_metadata(base_url: str, *, cimd_enabled: bool) -> dict[str, Any]:
         "response_types_supported": list(RESPONSE_TYPES_ON),
         "response_modes_supported": list(RESPONSE_MODES_ON),
         "grant_types_supported": list(GRANTS_ON),
+        "authorization_grant_profiles_supported": list(GRANT_PROFILES_ON),
         "token_endpoint_auth_methods_supported": list(AUTH_METHODS_ON),
         "revocation_endpoint_auth_methods_supported": list(AUTH_METHODS_ON),
         "code_challenge_methods_supported": list(CHALLENGE_METHODS_ON),

@@ -1,7 +1,7 @@
 """Locks the rows that tokens point to, so that they exist until the tokens are stored.
 
-Order: organization, person, client, then code, device or family. A deletion starts at the top; the foreign keys of new
-tokens need the top rows last. Without this order the two would deadlock.
+Order: organization, person, client, trusted issuer, then code, device or family. A deletion starts at the top; the
+foreign keys of new tokens need the top rows last. Without this order the two would deadlock.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import uuid
 
 from django.db import connection, models
 
-from oauth_ext.models import Client
+from oauth_ext.models import Client, TrustedIssuer
 from orgs.models import Organization, User
 
 
-def lock(*, org_id: uuid.UUID | None, user_id: uuid.UUID | None, client_pk: uuid.UUID) -> bool:
+def lock(
+    *, org_id: uuid.UUID | None, user_id: uuid.UUID | None, client_pk: uuid.UUID, trust_pk: uuid.UUID | None = None
+) -> bool:
     """Returns whether all named rows exist; they then exist until the transaction ends, but may change."""
     # `org_id` is None before an organization is chosen; `user_id` is None for tokens of a service client.
     wanted: list[tuple[type[models.Model], uuid.UUID | None]] = [
         (Organization, org_id),
         (User, user_id),
         (Client, client_pk),
+        (TrustedIssuer, trust_pk),
     ]
     return all(_lock_one(model, key) for model, key in wanted if key is not None)
 

@@ -10,7 +10,8 @@ from django.dispatch import receiver
 
 from gateway.lib import clock
 from gateway.lib.revocation_journal import End, EndKind, note
-from oauth_ext.models import AccessToken, AgentKey, Client, Grant, RememberedConsent, TokenFamily
+from oauth_ext.models import AccessToken, AgentKey, Client, Grant, RememberedConsent, TokenFamily, TrustedIssuer
+from oauth_ext.services.assertions import unlink_member
 from orgs.events import member_removed
 
 
@@ -25,6 +26,7 @@ def end_tokens(sender: object, organization_id: UUID, user_id: UUID, **more: Any
     held = list(families.select_for_update().order_by("pk").values_list("pk", flat=True))
     TokenFamily.objects.filter(pk__in=held).delete()
     AccessToken.objects.filter(organization_id=organization_id, user_id=user_id).delete()
+    unlink_member(organization_id, user_id)
 
 
 @receiver(post_delete, sender=AgentKey, dispatch_uid="oauth_ext.agent_key_ended")
@@ -48,3 +50,8 @@ def note_access_token(sender: object, instance: AccessToken, **more: Any) -> Non
 def note_service_client(sender: object, instance: Client, **more: Any) -> None:
     if instance.is_service_client:
         note(End(EndKind.SERVICE_CLIENT, str(instance.pk), str(instance.organization_id)))
+
+
+@receiver(post_delete, sender=TrustedIssuer, dispatch_uid="oauth_ext.trusted_issuer_ended")
+def note_trusted_issuer(sender: object, instance: TrustedIssuer, **more: Any) -> None:
+    note(End(EndKind.TRUSTED_ISSUER, str(instance.pk), str(instance.organization_id)))

@@ -6,6 +6,7 @@ A scope only narrows: a subject's permissions are looked up at every call, never
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 ANY = "mcp"
 ALL = "mcp:all"
@@ -39,6 +40,15 @@ def vendor_of(scope: str) -> str | None:
 
 def for_vendor(vendor: str) -> str:
     return f"mcp:{vendor}"
+
+
+def common(granted: Sequence[str], asked: Sequence[str]) -> list[str]:
+    """The scopes that both sides give, in the order of `granted`; empty if no vendor is in both."""
+    if not EVERYTHING.isdisjoint(asked):
+        return list(granted)
+    if not EVERYTHING.isdisjoint(granted):
+        return list(asked)
+    return [scope for scope in granted if scope in asked]
 
 
 def covers(scopes: frozenset[str], vendor: str) -> bool:

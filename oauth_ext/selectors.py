@@ -74,6 +74,12 @@ def service_client(organization: Organization, id_or_client_id: str) -> Client:
     return found
 
 
+def acting_clients(organization: Organization) -> QuerySet[Client]:
+    """The service clients that may act for people and have not expired, by name."""
+    rows = Client.objects.filter(organization=organization, acts_for_people=True, expires_at__gt=clock.now())
+    return rows.order_by("name", "id")
+
+
 def service_client_names(organization: Organization) -> list[str]:
     """Of those that have not expired, sorted."""
     rows = Client.objects.filter(organization=organization, expires_at__gt=clock.now())
@@ -93,7 +99,8 @@ def connected_apps(organization: Organization, *, of: User | None = None) -> Que
     rows = TokenFamily.objects.filter(organization=organization, expires_at__gt=now, last_used_at__gt=idle_since)
     if of is not None:
         rows = rows.filter(user=of)
-    return rows.select_related("client", "user", "approved_by").order_by("-last_used_at", "id")
+    rows = rows.select_related("client", "user", "approved_by", "trusted_issuer")
+    return rows.order_by("-last_used_at", "id")
 
 
 def live_access_tokens(organization: Organization, *, of: User) -> QuerySet[AccessToken]:

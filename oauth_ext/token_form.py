@@ -13,7 +13,10 @@ _CREDENTIALS = frozenset({"client_id", "client_secret"})
 # Every field that a grant reads. oauthlib turns each field into an attribute of its request, where an unknown one could
 # pass for the client or the person, so all others are dropped.
 TOKEN_FIELDS = _CREDENTIALS | frozenset(
-    "grant_type scope resource code redirect_uri code_verifier refresh_token device_code".split()
+    (
+        "grant_type scope resource code redirect_uri code_verifier refresh_token device_code assertion "
+        "subject_token subject_token_type actor_token actor_token_type requested_token_type audience"
+    ).split()
 )
 DEVICE_FIELDS = _CREDENTIALS | frozenset({"scope", "resource"})
 REVOCATION_FIELDS = _CREDENTIALS | frozenset({"token", "token_type_hint"})

@@ -16,12 +16,15 @@ from oauth_ext import client_authentication, features, lock_order
 from oauth_ext.bearer import record_use
 from oauth_ext.client_proof import is_proven
 from oauth_ext.models import AccessToken, Client, RefreshToken
+from oauth_ext.models.client import GRANTS_FOR_PEOPLE
 from oauth_ext.scopes import parse as parse_scopes
 from oauth_ext.scopes_backend import all_exist
 
 # A public client passes authentication for these grants only to be refused with `unauthorized_client`: `invalid_client`
 # would mean that the client is unknown. protocol.md B.6
-CONFIDENTIAL_GRANTS = frozenset({features.CLIENT_CREDENTIALS, features.DEVICE_CODE})
+CONFIDENTIAL_GRANTS = frozenset(
+    {features.CLIENT_CREDENTIALS, features.DEVICE_CODE, features.JWT_BEARER, features.TOKEN_EXCHANGE}
+)
 
 
 class Validator(OAuth2Validator):
@@ -45,6 +48,14 @@ class Validator(OAuth2Validator):
         if client.client_type == Client.CLIENT_PUBLIC:
             return request.grant_type in CONFIDENTIAL_GRANTS
         return is_proven(client, sent.client_secret)
+
+    def validate_grant_type(
+        self, client_id: str, grant_type: str, client: Client, request: Any, *args: Any, **kwargs: Any
+    ) -> bool:
+        """The library knows no grant by which a client gets a token of a person."""
+        if grant_type in GRANTS_FOR_PEOPLE:
+            return client.allows_grant_type(grant_type)
+        return bool(super().validate_grant_type(client_id, grant_type, client, request, *args, **kwargs))  # type: ignore[no-untyped-call]
 
     def validate_scopes(
         self, client_id: str, scopes: Iterable[str], client: Client, request: Any, *args: Any, **kwargs: Any

@@ -14,6 +14,10 @@ from orgs.roles import Role
 Allowlists = Mapping[tuple[str, str], frozenset[str]]
 
 
+# A service client has the rights of this role, also in a call that it makes for a person.
+AGENT_ROLE = Role.MEMBER
+
+
 class ToolLimit(StrEnum):
     """The limit that refuses a tool."""
 
@@ -34,10 +38,16 @@ def person_may_use_vendor(
 def may_use_vendor(
     principal: Principal, vendor: str, *, default_access_all: bool, has_own_credential: bool = False
 ) -> bool:
-    """A person: by role, server access or default. A service client: unless its list leaves the vendor out."""
+    """A person: by role, server access or default. A service client: unless its list leaves the vendor out.
+
+    A service client that acts for a person: what both may use.
+    """
     # A service client's own credentials count as server access: an admin stored them for its use.
     if principal.kind is PrincipalKind.SERVICE:
         return has_own_credential or principal.granted_vendors is None or vendor in principal.granted_vendors
+    agent = principal.agent
+    if agent is not None and agent.vendors is not None and vendor not in agent.vendors:
+        return False
     return person_may_use_vendor(
         principal.role, principal.granted_vendors, vendor, default_access_all=default_access_all
     )
@@ -52,6 +62,8 @@ def refusing_limit(
     own = own_tools(principal, vendor)
     if own is not None and tool not in own:
         return ToolLimit.OWN
+    if principal.agent is not None and not role_may_call_tool(AGENT_ROLE, vendor, tool, allowlists):
+        return ToolLimit.OWN
     return ToolLimit.READ_ONLY if principal.is_read_only and not is_read_only else None
 
 
@@ -59,6 +71,8 @@ def limit_of_items(principal: Principal, vendor: str, allowlists: Allowlists) ->
     """The list that closes the vendor's resources and prompts; None if none does. docs/decisions/0105"""
     if allowed_tools(principal.role, vendor, allowlists) is not None:
         return ToolLimit.ROLE
+    if principal.agent is not None and allowed_tools(AGENT_ROLE, vendor, allowlists) is not None:
+        return ToolLimit.OWN
     return None if own_tools(principal, vendor) is None else ToolLimit.OWN
 
 

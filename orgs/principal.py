@@ -16,11 +16,19 @@ class PrincipalKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Agent:
+    """A service client in a call that it makes for a person. `vendors`: None for an unrestricted one."""
+
+    name: str
+    vendors: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Principal:
     """One caller in one organization, looked up for every call; a token carries none of this. Spec: D173
 
     `granted_vendors`: None for an unrestricted service client; an empty set allows none. `team_ids`: oldest first.
-    `own_allowlists`: by vendor, the tools of a service client with a list of its own.
+    `own_allowlists`: by vendor, the tools of a service client with a list of its own; also of `agent`.
     """
 
     kind: PrincipalKind
@@ -39,6 +47,8 @@ class Principal:
     own_allowlists: Mapping[str, frozenset[str]] | None = None
     # A service client that may call only what is marked read-only.
     is_read_only: bool = False
+    # The service client that acts for the person: its lists and its mode count beside the person's rights.
+    agent: Agent | None = None
 
     @property
     def service_client_pk(self) -> uuid.UUID | None:

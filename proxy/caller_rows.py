@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from sys import intern
+from typing import Any
 
 from audit.actor import label_of, person_label
 from credentials.access_rows import BY_ORGANIZATION, read_organization, refs_of, wrapped_key
@@ -17,7 +18,7 @@ from oauth_ext.bearer import BearerIdentity, InvalidBearer
 from oauth_ext.bearer_rows import ClientRow, PersonRow, VendorRow
 from oauth_ext.selectors import NOTHING_ALLOWED, ClientLimits, client_limits
 from orgs import selectors as orgs
-from orgs.principal import Principal, PrincipalKind
+from orgs.principal import Agent, Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.caller import OrganizationAccess, OwnRights
 
@@ -37,7 +38,7 @@ def own_rights(identity: BearerIdentity, loaded_at_s: float, spread: float) -> O
         principal=principal_in(identity, now_s),
         key_pk=identity.key_pk,
         audiences=shared_set(frozenset(identity.audiences)),
-        expires_at_s=identity.expires_at.timestamp(),
+        expires_at_s=min(identity.expires_at.timestamp(), _next_end_of_agent_s(identity, now_s)),
         loaded_at_s=loaded_at_s,
         spread=spread,
         access_ends=_ends_after(now_s, _access_rows(identity)),
@@ -98,6 +99,14 @@ def _access_rows(identity: BearerIdentity) -> Sequence[VendorRow]:
     return () if identity.client is None else identity.client.listed_vendors
 
 
+def _next_end_of_agent_s(identity: BearerIdentity, now_s: float) -> float:
+    """When the list of the service client that acts for the person is next shorter. The rows are read again then."""
+    client = identity.client
+    if identity.person is None or client is None or client.organization_id is None:
+        return math.inf
+    return min((end_s for row in client.listed_vendors if (end_s := _end_s(row)) > now_s), default=math.inf)
+
+
 def _in_force(rows: Sequence[VendorRow], now_s: float) -> frozenset[str]:
     return frozenset(row.vendor for row in rows if _end_s(row) > now_s)
 
@@ -136,16 +145,32 @@ def _service(identity: BearerIdentity, limits: ClientLimits) -> Principal:
         client_pk=identity.client_pk,
         client_id=intern(identity.client_id),
         client_name=intern(identity.client_name),
-        # Most have no list: None takes no memory.
-        own_allowlists={intern(vendor): shared_set(tools) for vendor, tools in limits.tools.items()} or None,
+        own_allowlists=_own_allowlists(limits),
         is_read_only=limits.is_read_only,
     )
+
+
+def _of_agent(identity: BearerIdentity, limits: ClientLimits) -> dict[str, Any]:
+    """The limits that a service client adds to the rights of the person for whom it acts."""
+    vendors = None if limits.vendors is None else shared_set(limits.vendors)
+    return {
+        "agent": Agent(name=intern(identity.client_name), vendors=vendors),
+        "own_allowlists": _own_allowlists(limits),
+        "is_read_only": limits.is_read_only,
+    }
+
+
+def _own_allowlists(limits: ClientLimits) -> dict[str, frozenset[str]] | None:
+    # Most have no list: None takes no memory.
+    return {intern(vendor): shared_set(tools) for vendor, tools in limits.tools.items()} or None
 
 
 def _person(identity: BearerIdentity, person: PersonRow, now_s: float) -> Principal:
     """Raises: InvalidBearer for a person who is no longer a member."""
     if person.role is None:
         raise InvalidBearer(_NOT_A_MEMBER)
+    client = identity.client
+    limits = None if client is None or client.organization_id is None else _client_limits(client, now_s)
     return Principal(
         kind=PrincipalKind.PERSON,
         subject=identity.subject,
@@ -159,4 +184,5 @@ def _person(identity: BearerIdentity, person: PersonRow, now_s: float) -> Princi
         client_id=intern(identity.client_id),
         client_name=intern(identity.client_name),
         user_id=identity.user_id,
+        **({} if limits is None else _of_agent(identity, limits)),
     )

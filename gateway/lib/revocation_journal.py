@@ -47,6 +47,7 @@ class EndKind(StrEnum):
     SESSION = "session"
     SUPPORT_ACCESS = "support_access"  # of the person `id`
     TOKEN_FAMILY = "token_family"  # noqa: S105
+    TRUSTED_ISSUER = "trusted_issuer"
 
 
 _NUMBERED = {EndKind.ACCESS_TOKEN, EndKind.SESSION}  # their ids are no UUIDs

@@ -196,6 +196,8 @@ def _ended(end: End, ended_at: datetime) -> bool:
             return tokens.end_key_again(actor=ACTOR, key_id=key, until=end.until)
         case EndKind.TOKEN_FAMILY:
             return tokens.end_family_again(key)
+        case EndKind.TRUSTED_ISSUER:
+            return tokens.remove_issuer_again(actor=ACTOR, org_id=uuid.UUID(end.org), issuer_id=key)
         case EndKind.CLIENT_SECRET:
             successor_at = end.successor_at or ended_at
             return tokens.end_secret_again(actor=ACTOR, client_id=key, until=end.until, successor_at=successor_at)

@@ -72,6 +72,7 @@ OPERATIONS: dict[tuple[str, str], str] = {
     ("POST", f"{_ORG}/service-clients"): "create_service_client",
     ("PATCH", _AGENT): "change_service_client",
     ("DELETE", _AGENT): "delete_service_client",
+    ("PUT", f"{_AGENT}/acting"): "set_service_client_acting",
     ("POST", f"{_AGENT}/agent-key"): "create_agent_key",
     ("DELETE", f"{_AGENT}/agent-key"): "revoke_agent_key",
     ("GET", f"{_AGENT}/credentials"): "list_service_client_credentials",
@@ -99,6 +100,9 @@ OPERATIONS: dict[tuple[str, str], str] = {
     ("DELETE", f"{_ORG}/tool-access/{{vendor}}/{{role}}"): "clear_allowed_tools",
     ("GET", f"{_ORG}/tool-access/{{vendor}}/discover"): "discover_tools",
     ("GET", f"{_ORG}/tool-access/{{vendor}}/items"): "list_vendor_items",
+    ("GET", f"{_ORG}/trusted-issuers"): "list_trusted_issuers",
+    ("POST", f"{_ORG}/trusted-issuers"): "trust_issuer",
+    ("DELETE", f"{_ORG}/trusted-issuers/{{issuer_id}}"): "remove_trusted_issuer",
     ("GET", f"{_ORG}/vendor-connections"): "list_vendor_connections",
     ("POST", f"{_ORG}/vendor-connections/{{vendor}}"): "begin_vendor_sign_in",
     ("DELETE", f"{_ORG}/vendor-connections/{{vendor}}"): "end_vendor_connection",
@@ -128,6 +132,7 @@ TAGS = {
 # Those of other classes lose `Out`, and have `Input` for `In`.
 _SCHEMAS = {
     "AccessOut": "EffectiveAccess",
+    "ActingBody": "Acting",
     "CodeIn": "RedeemCodeInput",
     "ChosenOrgIn": "OrganizationChoice",
     "CreatedOut": "CreatedServiceClient",

@@ -71,6 +71,7 @@ _DOCUMENTS: Mapping[str, tuple[str, ...]] = {
         "oauth_pages:service-client-access",
         "oauth_pages:service-client-tools",
     ),
+    "enterprise-authorization": ("oauth_pages:trusted-issuers", "oauth_pages:trusted-issuer-remove"),
     "agents#connected-apps": ("oauth_pages:apps", "authorize", "oauth_pages:consent"),
     "agents#delete-an-agent": ("oauth_pages:service-client-delete",),
     "recipes/limit-an-agent": ("proxy_pages:client-tools",),

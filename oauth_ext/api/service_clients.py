@@ -57,6 +57,7 @@ class ServiceClientOut(serializers.Serializer[Any]):
     tool_mode = serializers.ChoiceField(
         ToolMode.choices, help_text="Which tools it can call, before its lists are applied."
     )
+    acts_for_people = serializers.BooleanField(help_text="Whether it may get tokens to act for a member.")
 
 
 class ServiceClientIn(serializers.Serializer[Any]):

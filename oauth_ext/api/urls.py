@@ -3,13 +3,17 @@
 from django.urls import path
 
 from oauth_ext.api import service_clients as views
-from oauth_ext.api import tool_access
+from oauth_ext.api import tool_access, trusted_issuers
 
 app_name = "oauth_api"
 _CLIENTS = "orgs/<str:org_id>/service-clients"
+_ISSUERS = "orgs/<str:org_id>/trusted-issuers"
 urlpatterns = [
     path(_CLIENTS, views.ServiceClientList.as_view(), name="service-clients"),
     path(f"{_CLIENTS}/<str:client_id>", views.ServiceClientDetail.as_view(), name="service-client"),
+    path(f"{_CLIENTS}/<str:client_id>/acting", trusted_issuers.ClientActing.as_view(), name="client-acting"),
+    path(_ISSUERS, trusted_issuers.TrustedIssuerList.as_view(), name="trusted-issuers"),
+    path(f"{_ISSUERS}/<str:issuer_id>", trusted_issuers.TrustedIssuerDetail.as_view(), name="trusted-issuer"),
     path(f"{_CLIENTS}/<str:client_id>/agent-key", views.AgentKeyView.as_view(), name="agent-key"),
     path(f"{_CLIENTS}/<str:client_id>/rotate-secret", views.ClientSecretView.as_view(), name="rotate-secret"),
     path(f"{_CLIENTS}/<str:client_id>/tool-access", tool_access.ClientToolAccess.as_view(), name="client-tools"),

@@ -31,8 +31,10 @@ def access_token(request: Any) -> str:
         "org_id": str(organization_id),
         "jti": uuid.uuid4().hex,
         "iat": now_s,
-        "exp": now_s + settings.ACCESS_TOKEN_LIFETIME_S,
+        "exp": now_s + (getattr(request, "expires_in", None) or settings.ACCESS_TOKEN_LIFETIME_S),
     }
+    if request.user is not None and request.client.is_service_client:
+        claims["act"] = {"sub": request.client.subject}  # RFC 8693 4.1
     signer = keys.load_key_set().signer
     headers = {"typ": TYPE, "kid": signer.kid}
     return jwt.encode(claims, signer.private_key, algorithm=key_material.ALGORITHM, headers=headers)

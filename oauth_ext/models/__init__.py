@@ -10,6 +10,7 @@ from oauth_ext.models.service_client_vendor import ServiceClientVendor
 from oauth_ext.models.signing_key import SigningKey
 from oauth_ext.models.token_family import TokenFamily
 from oauth_ext.models.tokens import AccessToken, Grant, IDToken, RefreshToken
+from oauth_ext.models.trusted_issuer import LinkedSubject, TrustedIssuer, UsedAssertion
 
 __all__ = [
     "AccessToken",
@@ -20,11 +21,14 @@ __all__ = [
     "DeviceGrant",
     "Grant",
     "IDToken",
+    "LinkedSubject",
     "RefreshToken",
     "RememberedConsent",
     "ServiceClientAllowlist",
     "ServiceClientVendor",
     "SigningKey",
     "TokenFamily",
+    "TrustedIssuer",
+    "UsedAssertion",
     "UserCodeMiss",
 ]

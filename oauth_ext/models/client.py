@@ -13,7 +13,10 @@ from oauth2_provider.models import AbstractApplication
 
 from audit.actor import Actor, Target, label_of
 from gateway.lib import clock, ids
+from oauth_ext import features
 
+# The grants by which a service client gets a token of a person.
+GRANTS_FOR_PEOPLE = (features.JWT_BEARER, features.TOKEN_EXCHANGE)
 SERVICE_CLIENT_ID_PREFIX = "svc_"
 REGISTERED_CLIENT_ID_PREFIX = "mcpc_"
 
@@ -42,6 +45,8 @@ class Client(AbstractApplication):
     tool_mode = models.CharField(
         max_length=9, choices=ToolMode.choices, default=ToolMode.ALL, db_default=ToolMode.ALL.value
     )
+    # Whether it may get tokens with which it acts for a person. An owner decides. docs/decisions/0109
+    acts_for_people = models.BooleanField(default=False, db_default=False)
     # The hash of the secret before the last rotation; it counts until the end of the overlap. D171
     previous_secret = models.CharField(max_length=255, blank=True, default="", db_default="")
     previous_secret_ends_at = models.DateTimeField(null=True, blank=True)
@@ -111,7 +116,7 @@ class Client(AbstractApplication):
         """The library's hook."""
         # Service clients use their secret or a device approval, public clients a person's consent.
         if self.is_service_client:
-            own = {self.GRANT_CLIENT_CREDENTIALS, self.GRANT_DEVICE_CODE}
+            own = {self.GRANT_CLIENT_CREDENTIALS, self.GRANT_DEVICE_CODE, *GRANTS_FOR_PEOPLE}
         else:
             own = {self.GRANT_AUTHORIZATION_CODE}
         return bool(own.intersection(grant_types))

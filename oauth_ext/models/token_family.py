@@ -24,6 +24,15 @@ class TokenFamily(models.Model):
     # `scope` and `resource` are the grant: a token may narrow them, never widen them.
     scope = models.TextField()
     resource = ResourceJSONField(default=list)
+    # Of the tokens that a service client got for assertions about one person: the issuer that vouched for the person.
+    trusted_issuer = models.ForeignKey(
+        "oauth_ext.TrustedIssuer",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="token_families",
+        db_index=False,  # asked for with client and person, which have one, or when trust ends
+    )
     redirect_host = models.CharField(max_length=255, blank=True)
     created_at = models.DateTimeField(default=clock.now)
     last_used_at = models.DateTimeField(default=clock.now)  # the last time it gave a token

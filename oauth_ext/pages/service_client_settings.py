@@ -18,6 +18,7 @@ from gateway.web.form_page import OrgFormPage
 from gateway.web.gate import Gate
 from oauth_ext.models.client import ToolMode
 from oauth_ext.pages.service_client import ServiceClientThingPage
+from oauth_ext.services.acting import set_acting
 from oauth_ext.services.service_client_allowlists import set_tool_mode
 from oauth_ext.services.service_client_changes import ServiceClientChanges, change_service_client
 from orgs import selectors
@@ -67,7 +68,12 @@ class AgentForm(forms.Form):
 class ServiceClientSettingsPage(ServiceClientThingPage, OrgFormPage[AgentForm]):
     """GET, POST /orgs/:orgId/agents/:clientId/settings"""
 
-    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN), "POST mode": Gate(Role.OWNER)}
+    gates = {
+        "GET": Gate(Role.ADMIN),
+        "POST": Gate(Role.ADMIN),
+        "POST mode": Gate(Role.OWNER),
+        "POST acting": Gate(Role.OWNER),
+    }
     tab_route = "oauth_pages:service-client-settings"
     template = "oauth_ext/service_client_settings.html"
 
@@ -85,6 +91,8 @@ class ServiceClientSettingsPage(ServiceClientThingPage, OrgFormPage[AgentForm]):
     def post(self, request: HttpRequest, **path: Any) -> HttpResponse:
         if request.POST.get("action") == "mode":
             return self._change_mode()
+        if request.POST.get("action") == "acting":
+            return self._change_acting()
         return super().post(request, **path)
 
     def save(self, form: AgentForm) -> HttpResponse:
@@ -107,6 +115,17 @@ class ServiceClientSettingsPage(ServiceClientThingPage, OrgFormPage[AgentForm]):
             gettext("%(name)s can now call only read-only tools.")
             if mode is ToolMode.READ_ONLY
             else gettext("%(name)s can now call all its allowed tools.")
+        )
+        messages.success(self.request, text % {"name": self.client.name})
+        return redirect(self.request.path)
+
+    def _change_acting(self) -> HttpResponse:
+        allowed = self.request.POST.get("acting") == "yes"
+        set_acting(actor=self.actor, organization=self.organization, client=self.client, acts_for_people=allowed)
+        text = (
+            gettext("%(name)s may now act for people.")
+            if allowed
+            else gettext("%(name)s may no longer act for people. Its tokens for them ended.")
         )
         messages.success(self.request, text % {"name": self.client.name})
         return redirect(self.request.path)

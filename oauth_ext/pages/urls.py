@@ -9,6 +9,7 @@ from oauth_ext.pages.consent import ConsentPage
 from oauth_ext.pages.device import DevicePage
 from oauth_ext.pages.service_client_access import ServiceClientAccessPage
 from oauth_ext.pages.service_client_settings import ServiceClientSettingsPage
+from oauth_ext.pages.trusted_issuers import RemoveTrustedIssuerPage, TrustedIssuersPage
 
 app_name = "oauth_pages"
 _AGENTS = "orgs/<uuid:org_id>/agents"
@@ -26,5 +27,11 @@ urlpatterns = [
     path(f"{_AGENT}/settings", ServiceClientSettingsPage.as_view(), name="service-client-settings"),
     path(f"{_AGENT}/agent-key", service_client_keys.AgentKeyPage.as_view(), name="agent-key"),
     path(f"{_AGENT}/client-secret", service_client_keys.ClientSecretPage.as_view(), name="client-secret"),
+    path("orgs/<uuid:org_id>/settings/identity-providers", TrustedIssuersPage.as_view(), name="trusted-issuers"),
+    path(
+        "orgs/<uuid:org_id>/settings/identity-providers/<uuid:issuer_id>/remove",
+        RemoveTrustedIssuerPage.as_view(),
+        name="trusted-issuer-remove",
+    ),
     path(f"{_AGENT}/delete", service_client_keys.DeleteServiceClientPage.as_view(), name="service-client-delete"),
 ]

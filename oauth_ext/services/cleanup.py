@@ -23,6 +23,7 @@ from oauth_ext.models import (
     Grant,
     RememberedConsent,
     TokenFamily,
+    UsedAssertion,
     UserCodeMiss,
 )
 from oauth_ext.services.client_cleanup import remove_idle_clients
@@ -53,6 +54,7 @@ def remove_expired_rows(*, now: datetime) -> CleanupCounts:
     idle_since = now - timedelta(days=settings.REFRESH_IDLE_DAYS)
     misses_since = now - timedelta(seconds=settings.USER_CODE_MISSES_WINDOW_S)
     _delete_in_batches(UserCodeMiss.objects.filter(missed_at__lte=misses_since))
+    _delete_in_batches(UsedAssertion.objects.filter(expires_at__lte=now))
     _delete_in_batches(AgentKey.objects.filter(ends_at__lte=now))
     _delete_in_batches(ManagementToken.objects.filter(expires_at__lte=now - TOKENS_KEPT))
     rotated = Client.objects.filter(previous_secret_ends_at__lte=now)

@@ -26,6 +26,7 @@ from oauth_ext.models import (
     Grant,
     RememberedConsent,
     TokenFamily,
+    TrustedIssuer,
 )
 from oauth_ext.services.agent_keys import end_agent_key
 from oauth_ext.services.service_clients import (
@@ -34,6 +35,8 @@ from oauth_ext.services.service_clients import (
     record_client_change,
 )
 from oauth_ext.services.token_families import end_family, lock_families_of, locked_family
+from oauth_ext.services.trusted_issuers import remove_issuer
+from orgs.models import Organization
 
 
 def organizations_of_keys(key_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, uuid.UUID]:
@@ -69,6 +72,18 @@ def end_family_again(family_id: uuid.UUID) -> bool:
     if family.user_id is not None:
         RememberedConsent.objects.filter(user_id=family.user_id, client_id=family.client_id).delete()
     end_family(family)
+    return True
+
+
+def remove_issuer_again(*, actor: Actor, org_id: uuid.UUID, issuer_id: uuid.UUID) -> bool:
+    """The trust that was ended, with the tokens that came back with it."""
+    organization = Organization.objects.filter(pk=org_id).first()
+    if organization is None:
+        return False
+    try:
+        remove_issuer(actor=actor, organization=organization, issuer_id=issuer_id)
+    except NotFound:
+        return False
     return True
 
 
@@ -123,14 +138,16 @@ def end_secret_again(*, actor: Actor, client_id: uuid.UUID, until: datetime | No
 
 @transaction.atomic
 def end_all_of_organization(*, org_id: uuid.UUID, restored_to: datetime) -> Mapping[EndKind, int]:
-    """Ends every agent key, token family and token of before; the caller holds the organization's lock."""
+    """Ends every agent key, token family, token and trust of before; the caller holds the organization's lock."""
     keys = AgentKey.objects.filter(client__organization_id=org_id, created_at__lte=restored_to)
     families = TokenFamily.objects.filter(organization_id=org_id, created_at__lte=restored_to)
     tokens = AccessToken.objects.filter(organization_id=org_id, token_family=None, created__lte=restored_to)
+    issuers = TrustedIssuer.objects.filter(organization_id=org_id, created_at__lte=restored_to)
     counts = {
         EndKind.AGENT_KEY: keys.delete()[1].get(AgentKey._meta.label, 0),
         EndKind.TOKEN_FAMILY: families.delete()[1].get(TokenFamily._meta.label, 0),
         EndKind.ACCESS_TOKEN: tokens.delete()[1].get(AccessToken._meta.label, 0),
+        EndKind.TRUSTED_ISSUER: issuers.delete()[1].get(TrustedIssuer._meta.label, 0),
     }
     Grant.objects.filter(organization_id=org_id, created__lte=restored_to).delete()
     DeviceGrant.objects.filter(client__organization_id=org_id, created_at__lte=restored_to).delete()

@@ -21,16 +21,29 @@ def revoke_token(*, token: str, client: Client | None) -> None:
     if refresh is not None:
         _end(refresh.token_family_id)
         return
-    access = AccessToken.objects.select_related("application").filter(token_checksum=checksum, **mine).first()
+    access = (
+        AccessToken.objects.select_related("application", "token_family")
+        .filter(token_checksum=checksum, **mine)
+        .first()
+    )
     if access is None:
         return
-    if access.token_family_id is not None:
+    if access.token_family_id is not None and not _is_of_an_agent(access):
         _end(access.token_family_id)
         return
-    # A token of the client credentials grant has no family.
+    # A token of the client credentials grant has no family. An agent ends its own token about a person, and not the
+    # person's app from which it got the token.
     access.delete()
-    if access.application is not None:
+    if access.user_id is not None:
+        epochs.bump_on_commit(epochs.subject(str(access.user_id)))
+    elif access.application is not None:
         epochs.bump_on_commit(epochs.subject(access.application.subject))
+
+
+def _is_of_an_agent(access: AccessToken) -> bool:
+    """Whether it was given in exchange for a token of another client."""
+    family = access.token_family
+    return family is not None and family.client_id != access.application_id
 
 
 def _end(family_id: uuid.UUID) -> None:

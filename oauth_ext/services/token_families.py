@@ -16,7 +16,7 @@ from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
 from oauth_ext import lock_order
-from oauth_ext.models import Client, RememberedConsent, TokenFamily
+from oauth_ext.models import AccessToken, Client, RememberedConsent, TokenFamily, TrustedIssuer
 from orgs.models import User
 
 TOKEN_SERVER = Actor(id="system", label="System (token server)")
@@ -63,6 +63,23 @@ def locked_family(family_id: uuid.UUID) -> TokenFamily | None:
 def lock_families_of(client: Client) -> None:
     """Stops new and ended tokens of the client; the caller holds the client's lock."""
     list(TokenFamily.objects.select_for_update().filter(client=client).order_by("pk").values_list("pk"))
+
+
+def bump_client(client: Client) -> None:
+    """On commit, every process looks the client up again, also in calls that it makes for people."""
+    tokens = AccessToken.objects.filter(application=client, user__isnull=False, expires__gt=clock.now())
+    people = sorted({str(user_id) for user_id in tokens.values_list("user_id", flat=True)})
+    epochs.bump_on_commit(epochs.subject(client.subject), *map(epochs.subject, people))
+
+
+def end_families_of(trust: TrustedIssuer) -> int:
+    """Ends the tokens of every assertion of the issuer; the caller holds the lock of its row. Returns how many people
+    had one."""
+    held = list(TokenFamily.objects.select_for_update().filter(trusted_issuer=trust).order_by("pk"))
+    TokenFamily.objects.filter(pk__in=[family.pk for family in held]).delete()
+    people = sorted({family.subject for family in held})
+    epochs.bump_on_commit(*map(epochs.subject, people))
+    return len(people)
 
 
 def end_family(family: TokenFamily) -> None:

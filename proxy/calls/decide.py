@@ -220,7 +220,7 @@ def may_use_items(principal: Principal, organization: OrganizationAccess, vendor
     limit = access_rules.limit_of_items(principal, vendor.slug, organization.allowlists)
     if limit is None:
         return None
-    who = f"The role {principal.role.value}" if limit is ToolLimit.ROLE else f"The service client {principal.label}"
+    who = f"The role {principal.role.value}" if limit is ToolLimit.ROLE else _agent_words(principal)
     text = (
         f"{who} can call only some tools of {vendor.name}, and so none of its resources and prompts."
         f" An owner of {organization.name} can change that."
@@ -234,15 +234,23 @@ def _limit_text(limit: ToolLimit, principal: Principal, organization: Organizati
         case ToolLimit.ROLE:
             return f"The role {principal.role.value} isn't allowed to call {tool}. {owner} can allow it."
         case ToolLimit.OWN:
-            return f"The service client {principal.label} isn't allowed to call {tool}. {owner} can allow it."
+            return f"{_agent_words(principal)} isn't allowed to call {tool}. {owner} can allow it."
         case ToolLimit.READ_ONLY:
             return (
-                f"The service client {principal.label} can call only read-only tools, and {tool} is not marked as"
+                f"{_agent_words(principal)} can call only read-only tools, and {tool} is not marked as"
                 f" read-only. {owner} can change that."
             )
+
+
+def _agent_words(principal: Principal) -> str:
+    return f"The service client {principal.label if principal.agent is None else principal.agent.name}"
 
 
 def tool_rights(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> Hashable:
     """All that `may_call_tool` depends on beside the tool: equal values allow equal tools of the vendor."""
     by_role = access_rules.allowed_tools(principal.role, vendor.slug, organization.allowlists)
-    return by_role, access_rules.own_tools(principal, vendor.slug), principal.is_read_only
+    own = access_rules.own_tools(principal, vendor.slug)
+    if principal.agent is None:
+        return by_role, own, principal.is_read_only
+    of_agent = access_rules.allowed_tools(access_rules.AGENT_ROLE, vendor.slug, organization.allowlists)
+    return by_role, own, principal.is_read_only, of_agent

@@ -21,6 +21,7 @@ NOT_SHOWN = {
     "mail.OptOut",
     "oauth_ext.AuthorizationRequest",
     "oauth_ext.IDToken",
+    "oauth_ext.UsedAssertion",
     "oauth_ext.UserCodeMiss",
     "orgs.BrowserSession",
     "orgs.KnownBrowser",

@@ -21,12 +21,13 @@ from credentials.services.credentials import delete_credential
 from gateway.lib import clock
 from gateway.lib.revocation_journal import EndKind, session_id
 from gateway.web.sessions import SessionStore, key_of, stored_key
-from oauth_ext.models import AccessToken, AgentKey, Client, TokenFamily
+from oauth_ext.models import AccessToken, AgentKey, Client, TokenFamily, TrustedIssuer
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
 from oauth_ext.services.deactivation import deactivate_person
 from oauth_ext.services.revocation import revoke_token
 from oauth_ext.services.service_clients import create_service_client, delete_service_client, rotate_client_secret
 from oauth_ext.services.token_families import begin_family, end_family
+from oauth_ext.services.trusted_issuers import remove_issuer
 from orgs.models import Invitation, ManagementToken, Membership, Organization
 from orgs.services.browser_sessions import end_other_sessions, note_use
 from orgs.services.invitation_sealing import token_of
@@ -46,6 +47,7 @@ JOURNALED = {
     "oauth_ext.AgentKey",
     "oauth_ext.Client",
     "oauth_ext.TokenFamily",
+    "oauth_ext.TrustedIssuer",
     "orgs.MailDomain",
     "orgs.ManagementToken",
     "orgs.Membership",
@@ -59,6 +61,7 @@ JOURNALED = {
 WITH_ANOTHER = {
     "oauth_ext.RefreshToken": "its token family",
     "oauth_ext.IDToken": "never written",
+    "oauth_ext.LinkedSubject": "its trusted issuer or its membership",
     "orgs.BrowserSession": "its session",
     "orgs.Identity": "its person",
     "orgs.Invitation": "revoked by a change of the row, which the service writes down",
@@ -72,6 +75,7 @@ SHORT = {
     "oauth_ext.AuthorizationRequest",
     "oauth_ext.DeviceGrant",
     "oauth_ext.Grant",
+    "oauth_ext.UsedAssertion",
     "orgs.UsedLogoutToken",
 }
 # Narrows, describes, or widens what a member or agent may use; after_restore says that these are of the backup.
@@ -254,6 +258,13 @@ def test_an_invitation_ends_with_its_last_use(cast: Cast, journal: Path, committ
     with committed():
         accept_invitation(user=cast.user("other_owner"), token=str(token_of(twice)))
     assert ends(journal) == {(EndKind.INVITATION, str(twice.pk))}
+
+
+def test_trusted_issuers(cast: Cast, journal: Path, committed: Committed) -> None:
+    row = TrustedIssuer.objects.create(organization=cast.org, issuer="https://idp.example")
+    with committed():
+        remove_issuer(actor=cast.user("owner"), organization=cast.org, issuer_id=row.pk)
+    assert ends(journal) == {(EndKind.TRUSTED_ISSUER, str(row.pk))}
 
 
 def test_mail_domains(cast: Cast, journal: Path, committed: Committed) -> None:

@@ -24,7 +24,7 @@ from audit.models import AdminAuditEntry, LogDestination
 from credentials.credential_scope import CredentialScope
 from credentials.models import Credential
 from gateway.lib import clock
-from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientVendor
+from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientVendor, TrustedIssuer
 from orgs.models import (
     Invitation,
     Membership,
@@ -145,6 +145,10 @@ TABLE: dict[tuple[str, str], Row] = {
     ("GET", f"{CLIENT}/tool-access/{{vendor}}"): Row("admin", 200),
     ("PUT", f"{CLIENT}/tool-access/{{vendor}}"): Row("owner", 200, {"tools": ["a"]}),
     ("DELETE", f"{CLIENT}/tool-access/{{vendor}}"): Row("owner", 204),
+    ("PUT", f"{CLIENT}/acting"): Row("owner", 200, {"acts_for_people": True}),
+    ("GET", f"{ORG}/trusted-issuers"): Row("owner", 200),
+    ("POST", f"{ORG}/trusted-issuers"): Row("owner", 400, {"issuer": "http://127.0.0.1:1"}),
+    ("DELETE", f"{ORG}/trusted-issuers/{{issuer_id}}"): Row("owner", 204),
     ("POST", f"{CLIENT}/agent-key"): Row("admin", 201),
     ("DELETE", f"{CLIENT}/agent-key"): Row("admin", 204),
     ("GET", REQUESTS): Row("member", 200),
@@ -286,6 +290,7 @@ def _make_world() -> World:
     waiting = create_request(
         actor=cast.user("member"), organization=cast.org, vendor="acme", connected_vendors=lambda: ["acme"]
     )
+    trusted = TrustedIssuer.objects.create(organization=cast.org, issuer="https://idp.example")
     form = {
         "grant_type": "client_credentials",
         "client_id": tenant.client.client_id,
@@ -302,6 +307,7 @@ def _make_world() -> World:
         "key_id": str(key.id),
         "request_id": str(waiting.id),
         "token_id": str(cast.org.id),
+        "issuer_id": str(trusted.pk),
         "destination_id": str(destination_in_a_forbidden_network(cast).pk),
         "vendor": "acme",
         "role": "member",
@@ -404,11 +410,12 @@ def tenant_rows() -> dict[str, list[dict[str, Any]]]:
         ServiceClientVendor,
         AdminAuditEntry,
         LogDestination,
+        TrustedIssuer,
     )
     return {model.__name__: list(model._default_manager.order_by("pk").values()) for model in models}
 
 
-OWN_IDS = ("user_id", "team_id", "client_id", "invitation_id", "key_id", "destination_id")
+OWN_IDS = ("user_id", "team_id", "client_id", "invitation_id", "key_id", "destination_id", "issuer_id")
 
 
 @pytest.mark.parametrize(("method", "path", "row"), cases(naming=OWN_IDS))

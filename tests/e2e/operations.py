@@ -35,8 +35,8 @@ from gateway.coordination import backend as coordination  # noqa: E402
 from gateway.lib import clock  # noqa: E402
 from oauth_ext.models import Client  # noqa: E402
 from oauth_ext.selectors import service_client_of_any_organization  # noqa: E402
-from oauth_ext.services import agent_keys, service_client_vendors, service_clients  # noqa: E402
-from orgs.models import Membership, Organization, User  # noqa: E402
+from oauth_ext.services import acting, agent_keys, service_client_vendors, service_clients, trusted_issuers  # noqa: E402
+from orgs.models import Identity, Membership, Organization, User  # noqa: E402
 from orgs.roles import Role  # noqa: E402
 from orgs.services import members, server_access, tool_access  # noqa: E402
 from orgs.services.organizations import create_organization as create  # noqa: E402
@@ -112,6 +112,14 @@ def create_service_client(org_id: str, name: str) -> dict[str, str]:
         "agent_key": minted.agent_key,
         "subject": created.client.subject,
     }
+
+
+def trust_issuer(org_id: str, client_id: str, issuer: str, subject: str) -> None:
+    """The organization trusts the issuer, whose `subject` is the owner, and the service client may act for people."""
+    owner, organization = _owner(org_id), _organization(org_id)
+    Identity.objects.create(user=owner, issuer=issuer, sub=subject)
+    acting.set_acting(actor=owner, organization=organization, client=_client(client_id), acts_for_people=True)
+    trusted_issuers.add_issuer(actor=owner, organization=organization, wanted=trusted_issuers.Wanted(issuer))
 
 
 def create_service_clients(org_id: str, count: int) -> list[dict[str, str]]:
@@ -246,6 +254,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         drop_partitions_ahead,
         disconnect_vendor,
         create_service_client,
+        trust_issuer,
         create_service_clients,
         rotate_agent_key,
         revoke_agent_key,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tests.clients import programs
 from tests.clients.browser import decide_device
 from tests.clients.programs import FASTMCP, MODULES, NODE_PROGRAMS, PYTHON_SDK_1
 from tests.clients.sign_in_gateway import Person, SignInGateway
+from tests.fakes.assertion_provider import AssertionProvider, running_provider
 from tests.vendors.processes import free_port
 
 pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures", "tests.clients.fixtures")
@@ -141,6 +142,47 @@ def test_the_python_sdk_as_a_service_client(client: Client, method: str) -> None
     program = (sys.executable, "-m", "tests.clients.python.headless_sdk_2")
     client.assert_used_tools(client.run(*program, client.gateway.mcp_url, method, more=more).report())
     assert client.registrations() == 0
+
+
+@pytest.fixture
+def provider(client: Client) -> Iterator[AssertionProvider]:
+    """The person's identity provider, which the organization trusts, and where the person has signed in."""
+    known = client.person.service_client
+    with running_provider() as provider:
+        provider.signed_in["the ID token"] = (known.client_id, "subject-1")
+        wanted = {"org_id": known.org_id, "client_id": known.client_id, "issuer": provider.url, "subject": "subject-1"}
+        client.gateway.operator.run("trust_issuer", **wanted)
+        yield provider
+
+
+def assert_acted(client: Client, provider: AssertionProvider, *command: str) -> None:
+    """The program has called a tool with tokens for assertions; the log names the person and the service client."""
+    known = client.person.service_client
+    more = {
+        "SERVICE_CLIENT_ID": known.client_id,
+        "SERVICE_CLIENT_SECRET": known.client_secret,
+        "ID_TOKEN": "the ID token",
+    }
+    origin = client.gateway.web.origin
+    seen = client.run(*command, client.gateway.mcp_url, origin, f"{provider.url}/token", more=more).report()
+    client.assert_used_tools(seen)
+    assert client.registrations() == 0
+    assert "/token" in provider.asked
+    select = "SELECT user_label, client_id FROM audit_requestauditentry WHERE tool = 'acme_whoami' AND client_id = "
+    rows = client.gateway.deployment.database.select(f"{select}'{known.client_id}' ORDER BY id DESC")
+    name = client.person.email.partition("@")[0].title()
+    assert rows[0] == (f"Owner of {name}", known.client_id)
+
+
+def test_the_python_sdk_with_identity_assertions(client: Client, provider: AssertionProvider) -> None:
+    assert_acted(client, provider, sys.executable, "-m", "tests.clients.python.assertion_sdk_2")
+
+
+def test_the_typescript_sdk_with_identity_assertions(client: Client, provider: AssertionProvider) -> None:
+    node = programs.node()
+    if node is None:
+        programs.skip_without_node()
+    assert_acted(client, provider, node, str(NODE_PROGRAMS / "assertion_client.mjs"))
 
 
 @pytest.mark.parametrize("revision", ["legacy", "modern"])

@@ -47,7 +47,7 @@ _TYPES = {Change.CREATION: "creation", Change.DELETION: "deletion", Change.UPDAT
 # Events about who may do what are of the category iam, all others of the category configuration.
 _IAM = frozenset(
     "access_request agent_key device invitation join_request mail_domain member oauth server_access service_client"
-    " team".split()
+    " team trusted_issuer".split()
 )
 _NANOSECONDS = 1_000_000
 

@@ -23,7 +23,7 @@ from gateway.recovery import after_restore
 from gateway.web.sessions import stored_key
 from oauth_ext.bearer import InvalidBearer
 from oauth_ext.client_proof import is_proven
-from oauth_ext.models import AccessToken, AgentKey, Client, TokenFamily
+from oauth_ext.models import AccessToken, AgentKey, Client, TokenFamily, TrustedIssuer
 from oauth_ext.services.agent_keys import mint_agent_key
 from oauth_ext.services.token_families import begin_family
 from orgs.models import Invitation, MailDomain, ManagementToken, Membership, Organization
@@ -228,6 +228,7 @@ def test_members_people_clients_tokens_and_the_rest(restored: Restored) -> None:
     invitation = create_invitation(actor=cast.user("owner"), organization=cast.org)
     domain = claim_domain(actor=cast.user("owner"), organization=cast.org, offer="join")
     claim_domain(actor=cast.user("other_owner"), organization=cast.other_org, offer="join")
+    trusted = TrustedIssuer.objects.create(organization=cast.org, issuer="https://idp.example")
     staff = make_staff(cast.user("stranger").email)
     later = clock.now() + timedelta(hours=1)
     token = AccessToken.objects.create(
@@ -239,6 +240,7 @@ def test_members_people_clients_tokens_and_the_rest(restored: Restored) -> None:
     restored.ended(EndKind.CREDENTIAL, credential.pk, org=org)
     restored.ended(EndKind.INVITATION, invitation.pk, org=org)
     restored.ended(EndKind.MAIL_DOMAIN, domain.pk, org=org)
+    restored.ended(EndKind.TRUSTED_ISSUER, trusted.pk, org=org)
     restored.ended(EndKind.SUPPORT_ACCESS, staff.pk)
     restored.ended(EndKind.PERSON, cast.user("admin").pk)
     restored.ended(EndKind.SERVICE_CLIENT, restored.tenant.client.pk, org=org)
@@ -246,6 +248,7 @@ def test_members_people_clients_tokens_and_the_rest(restored: Restored) -> None:
     restored.ended(EndKind.MEMBERSHIP, cast.user("owner").pk, org=org)
     restored.replay()
     assert list(TokenFamily.objects.all()) == [kept_family]
+    assert not TrustedIssuer.objects.exists()
     assert not AccessToken.objects.exists()
     assert Credential.objects.get() == kept
     assert Invitation.objects.get().revoked_at is not None
