@@ -30,6 +30,8 @@ from proxy.outbox_relay import keep_relaying
 from proxy.process_gauges import ProcessGauges
 from proxy.rate_limited_calls import RateLimitedCalls
 from proxy.secret_echo_detector import SecretEchoDetector
+from proxy.sessions.question_desk import QuestionDesk
+from proxy.sessions.session_states import SessionStates
 from proxy.tool_change_detector import ToolChangeDetector
 from proxy.vendor_tokens import VendorTokens
 from proxy.vendors.era_verdicts import configured_verdicts
@@ -41,6 +43,7 @@ from proxy.vendors.transport import VendorTransport, configured_transport
 
 if TYPE_CHECKING:  # the libraries of what is switched off are not imported
     from gateway.coordination.blob_store import BlobStore
+    from gateway.coordination.exchange import Exchange
     from proxy.request_traces import RequestTraces
 
 log = structlog.get_logger(__name__)
@@ -73,6 +76,8 @@ class Runtime:
     blobs: BlobStore | None
     results: ResultCache
     vendor_tokens: VendorTokens
+    session_states: SessionStates
+    questions: QuestionDesk
     sweeper: asyncio.Task[None] | None = None
     relay: asyncio.Task[None] | None = None
     gauges: asyncio.Task[None] | None = None
@@ -87,6 +92,7 @@ class Runtime:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+        await self.questions.aclose()
         await self.results.settled()
         await self.vendor_tokens.aclose()
         await self.directory.aclose()
@@ -188,6 +194,7 @@ def _build() -> Runtime:
     blobs = backend.blob_store()
     directory = configured_directory(pool, tool_change_detector.submit, _stored_lists(blobs))
     rate_limited = RateLimitedCalls(caller_cache)
+    exchange = backend.exchange()
     return Runtime(
         *(
             store,
@@ -207,6 +214,18 @@ def _build() -> Runtime:
         search_indexes=SearchIndexes(max_bytes=settings.TOOL_SEARCH_BYTES),
         results=ResultCache(capacity_bytes=settings.RESULT_CACHE_BYTES),
         vendor_tokens=VendorTokens(caller_cache),
+        session_states=SessionStates(store, exchange, settings.SECRET_KEY.encode()),
+        questions=_question_desk(exchange),
+    )
+
+
+def _question_desk(exchange: Exchange) -> QuestionDesk:
+    return QuestionDesk(
+        exchange,
+        settings.SECRET_KEY.encode(),
+        of_vendor=settings.OPEN_QUESTIONS_OF_VENDOR,
+        of_organization=settings.OPEN_QUESTIONS_OF_ORGANIZATION,
+        of_subject=settings.OPEN_QUESTIONS_OF_SUBJECT,
     )
 
 

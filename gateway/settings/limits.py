@@ -134,6 +134,11 @@ VENDOR_CONNECTIONS_PER_ORIGIN = env.integer("VENDOR_CONNECTIONS_PER_ORIGIN", 100
 # Concurrent calls of one organization to one vendor, out of those connections. docs/decisions/0008
 VENDOR_CALLS_PER_ORGANIZATION = env.integer("VENDOR_CALLS_PER_ORGANIZATION", 30, low=1, high=100)
 VENDOR_CALLS_QUEUED = 1_000
+# Questions of vendors that wait for a caller's answer, in one process. Each holds a connection and a place of its
+# organization: half of them stay for calls that ask nothing. docs/decisions/0110
+OPEN_QUESTIONS_OF_VENDOR = max(1, VENDOR_CONNECTIONS_PER_ORIGIN // 2)
+OPEN_QUESTIONS_OF_ORGANIZATION = max(1, VENDOR_CALLS_PER_ORGANIZATION // 2)
+OPEN_QUESTIONS_OF_SUBJECT = 5
 VENDOR_CALLS_WAIT_S = 5.0
 TOOL_LIST_TTL_S = 300.0
 # A list that the vendor has shown to another credential within TOOL_LIST_TTL_S is not fetched again before this time.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from proxy.protocol import jsonrpc, replies, versions
@@ -14,6 +15,13 @@ INITIALIZE_PARAMS: dict[str, Any] = {
     "capabilities": {},
     "clientInfo": CLIENT_INFO,
 }
+
+
+def initialize_params(capabilities: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """`capabilities`: of the one caller that the session is for; None for a session that callers share."""
+    return {**INITIALIZE_PARAMS, "capabilities": capabilities} if capabilities else INITIALIZE_PARAMS
+
+
 _distinct: dict[frozenset[str], frozenset[str]] = {}  # at most eight
 INITIALIZED = jsonrpc.notification("notifications/initialized")
 
