@@ -28,6 +28,8 @@ class AskingVendor(FakeVendor):
 
     questions: list[dict[str, Any]] = field(default_factory=lambda: [form()])
     at_once: bool = False
+    never_ends: bool = False  # keeps silent after the answers
+    never_waits: bool = False  # for the last answers
     before: list[dict[str, Any]] = field(default_factory=list)  # notifications at the start of a call
     answers: dict[Any, dict[str, Any]] = field(default_factory=dict)  # by the question's id
     told: list[dict[str, Any]] = field(default_factory=list)  # capabilities of each handshake
@@ -65,8 +67,10 @@ class AskingVendor(FakeVendor):
                 await response.write(_event({"jsonrpc": "2.0", "id": number, **each}))
                 if not self.at_once:
                     await self._wait(number + 1)
-            await self._wait(len(self.questions))
-            found = [self.answers[number].get("result") for number in range(len(self.questions))]
+            await self._wait(0 if self.never_waits else len(self.questions))
+            if self.never_ends:
+                await asyncio.sleep(30)
+            found = [self.answers.get(number, {}).get("result") for number in range(len(self.questions))]
             result = {"content": [{"type": "text", "text": json.dumps(found)}]}
             await response.write(_event({"jsonrpc": "2.0", "id": body["id"], "result": result}))
         except (asyncio.CancelledError, ConnectionResetError):
