@@ -21,6 +21,7 @@ class ProgressRelay:
         self._has_changed = asyncio.Event()
         self._has_space = asyncio.Event()
         self._is_closed = False
+        self.chosen_log_level: str | None = None  # of a caller that chose one for its session
 
     @property
     def is_closed(self) -> bool:
@@ -63,8 +64,8 @@ class ProgressRelay:
             self._has_changed.set()
 
     def want_logs(self, level: str) -> None:
-        """Let log messages of at least this level pass."""
-        self._wanted = Wanted(self._wanted.token, level)
+        """Let log messages of at least this level pass: the caller's session says so."""
+        self._wanted, self.chosen_log_level = Wanted(self._wanted.token, level), level
 
     async def _space(self) -> None:
         self._has_space.clear()

@@ -22,6 +22,7 @@ def initialize_params(capabilities: Mapping[str, Any] | None) -> Mapping[str, An
     return {**INITIALIZE_PARAMS, "capabilities": capabilities} if capabilities else INITIALIZE_PARAMS
 
 
+_LOGGING = frozenset({"logging"})
 _distinct: dict[frozenset[str], frozenset[str]] = {}  # at most eight
 INITIALIZED = jsonrpc.notification("notifications/initialized")
 
@@ -44,6 +45,11 @@ def declared_capabilities(raw_result: bytes) -> frozenset[str]:
     """Those that the gateway passes on, in a result of `initialize`; equal sets are one object."""
     found = replies.declared(raw_result, CAPABILITIES)
     return _distinct.setdefault(found, found)
+
+
+def declares_logging(raw_result: bytes) -> bool:
+    """In a result of `initialize`."""
+    return bool(replies.declared(raw_result, _LOGGING))
 
 
 def session_headers(protocol_version: str | None, session_id: str | None) -> dict[str, str]:

@@ -29,6 +29,7 @@ from proxy.vendors.handshake import (
     INITIALIZED,
     base_headers,
     declared_capabilities,
+    declares_logging,
     initialize_params,
     session_headers,
     spoken_version,
@@ -48,6 +49,7 @@ CLOSE_DEADLINE_S = 2.0
 _INITIALIZE_ID = 1  # of the first request of a session
 MAX_QUESTIONS = 20  # that one call may ask its caller; further ones are refused
 LONGEST_QUESTION_S = 600.0  # a bound; whoever asks the caller has a shorter one
+SET_LEVEL = "logging/setLevel"
 TOOLS_CHANGED = "notifications/tools/list_changed"
 ITEMS_CHANGED = {
     "notifications/resources/list_changed": Capability.RESOURCES,
@@ -96,6 +98,8 @@ class VendorSession:
     owner: Hashable = field(init=False, default=None)  # the organization, for fair scheduling
     is_ended: bool = False  # by the pool: it is closed after its last request
     is_lost: bool = False  # the vendor does not know it: there is nothing to close
+    takes_log_level: bool = False  # of its one caller
+    log_level: str | None = None  # the one it has
     _last_id: int = 0  # of a request
     _under_way: int = 0  # requests
     _prepared: Prepared | None = None
@@ -151,6 +155,7 @@ class VendorSession:
             raise errors.bad_response("it uses a protocol version that is not supported")
         self.protocol_version = version
         self.capabilities = declared_capabilities(answer.raw_result)
+        self.takes_log_level = self._is_of_one_caller and declares_logging(answer.raw_result)
         self.prepare()
         async with self._send("POST", INITIALIZED, deadline) as sent:
             if sent.status >= 400:
@@ -172,12 +177,21 @@ class VendorSession:
         """
         self._under_way += 1
         try:
+            if self.takes_log_level and relay is not None and relay.chosen_log_level not in (None, self.log_level):
+                await self._set_log_level(str(relay.chosen_log_level), deadline)
             return await self._round_trip(method, params, deadline, relay=relay, timing=timing, tool=tool)
         finally:
             self._under_way -= 1
             self.last_used_s = asyncio.get_running_loop().time()
             if self.is_ended and not self._under_way and self.listener is not None:
                 self.listener.ended_session_unused(self)
+
+    async def _set_log_level(self, level: str, deadline: float) -> None:
+        """A vendor that refuses sends what it likes: the relay lets no less severe message pass."""
+        self.log_level = level
+        answer = await self._round_trip(SET_LEVEL, {"level": level}, deadline)
+        if isinstance(answer, replies.RpcError):
+            log.info("vendor takes no log level", code=answer.code)
 
     async def close(self) -> None:
         """Ask the vendor to end the session; errors are only logged."""

@@ -201,6 +201,8 @@ async def _run_method(context: RequestContext, route: Route, vendor: Vendor | No
         return (jsonrpc.result(message.id, await _initialize(context, route, vendor, message.params)),)
     if message.method == "ping":
         return (jsonrpc.result_bytes(message.id, b"{}"),)
+    if message.method == "logging/setLevel":
+        return (await mcp_sessions.set_log_level(context, message),)
     if message.method == "tools/list":
         return await _list(context, route, vendor, message)
     if message.method in item_kinds.LISTS:
@@ -223,9 +225,12 @@ async def _initialize(
     context: RequestContext, route: Route, vendor: Vendor | None, params: dict[str, Any]
 ) -> dict[str, Any]:
     names, why_none = vendor_names(context, vendor)
+    capabilities = await mcp_items.capabilities(context, vendor)
+    if mcp_sessions.begins(params):
+        capabilities["logging"] = {}
     return initialize.initialize_result(
         params.get("protocolVersion"),
-        capabilities=await mcp_items.capabilities(context, vendor),
+        capabilities=capabilities,
         base_url=settings.BASE_URL,
         vendor_names=names,
         gateway_version=gateway.__version__,

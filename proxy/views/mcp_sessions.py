@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 from django.http import HttpResponse
 
 from gateway.hot_path_request import HotPathRequest
-from proxy.protocol import jsonrpc, questions
+from proxy.protocol import jsonrpc, log_levels, questions
 from proxy.request_context import RequestContext
 from proxy.sessions import client_session
 from proxy.sessions.question_desk import NoSuchQuestion
@@ -18,6 +19,7 @@ from proxy.views.route import Route, ServedRequest, count
 
 HEADER = "Mcp-Session-Id"
 _META = "HTTP_MCP_SESSION_ID"
+_LEVELS = ", ".join(log_levels.RANKS)
 NO_QUESTION = "No question with this id waits for an answer"
 
 
@@ -38,6 +40,24 @@ def begin(context: RequestContext, route: Route, params: dict[str, Any], respons
     if capabilities:
         response.headers[HEADER] = client_session.issued(context.caller.principal, route.resource_path, capabilities)
     return response
+
+
+def begins(params: dict[str, Any]) -> bool:
+    """Whether `initialize` with these params begins a session."""
+    return bool(questions.declared(params.get("capabilities")))
+
+
+async def set_log_level(context: RequestContext, message: jsonrpc.Request) -> bytes:
+    """The answer to `logging/setLevel`, for a caller with a session. Raises: CoordinationUnavailable."""
+    level = message.params.get("level")
+    if context.session is None:
+        return jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found")
+    if not isinstance(level, str) or level not in log_levels.RANKS:
+        return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, f"params.level must be one of {_LEVELS}")
+    state = msgspec.structs.replace(context.session_state, log_level=level)
+    if state != context.session_state:
+        await context.runtime.session_states.change(context.session, state)
+    return jsonrpc.result_bytes(message.id, b"{}")
 
 
 async def take_answers(context: RequestContext, messages: Iterable[object]) -> HttpResponse:
