@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from gateway.lib import clock
 from proxy import runtime
 from proxy.sessions import client_session
 from proxy.sessions.question_desk import QuestionDesk
-from tests.api.proxy.asking import YES, AskingVendor, calling, named, say, session_of
+from tests.api.proxy.asking import YES, AskingVendor, begin, calling, named, say, session_of
 from tests.api.proxy.conftest import Agent, headers
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, make_connected_tenant, make_tenant
@@ -152,3 +153,51 @@ async def test_the_endpoint_of_one_vendor_asks_too(
         assert (await say(agent, jwt, session, {"id": asked["id"], "result": YES}, path)).status_code == 202
         await stream.read_all()
     assert vendor.answers[0]["result"] == YES
+
+
+# --- log messages ---------------------------------------------------------------------------------------------------
+
+
+def note(level: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": level, "data": level}}
+
+
+async def levels_heard(bearer: str, session: str, **params: Any) -> list[str]:
+    """The levels of the log messages that reach the caller of one call."""
+    async with calling(bearer, session, **params) as stream:
+        *notes, found = await stream.read_all()
+        assert found["result"]["content"][0]["text"] == "[]"
+        return [each["params"]["level"] for each in notes]
+
+
+async def set_level(agent: Agent, bearer: str, session: str | None, level: Any) -> dict[str, Any]:
+    answer = await agent.rpc(bearer, "logging/setLevel", {"level": level}, **named(session))
+    assert answer.status_code == 200
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_log_messages_pass_from_the_level_that_the_session_has(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor
+) -> None:
+    vendor.questions, vendor.before = [], [note("debug"), note("warning"), note("error")]
+    opened = await begin(agent, tenant.agent_key)
+    assert opened.json()["result"]["capabilities"]["logging"] == {}
+    session, other = opened.headers["Mcp-Session-Id"], await session_of(agent, tenant.agent_key)
+    assert await set_level(agent, tenant.agent_key, session, "warning") == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert await levels_heard(tenant.agent_key, session) == ["warning", "error"]
+    assert await set_level(agent, tenant.agent_key, session, "error") == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert await levels_heard(tenant.agent_key, session) == ["error"]
+    assert await levels_heard(tenant.agent_key, session) == ["error"]
+    assert vendor.levels == ["warning", "error"], "once for each change"
+    answer = await agent.rpc(tenant.agent_key, "tools/call", {"name": "fake_write"}, **named(other))
+    assert answer.headers["Content-Type"] == "application/json", "a session without a level hears nothing"
+
+
+async def test_a_log_level_needs_a_session_and_a_name(agent: Agent, tenant: Tenant, vendor: AskingVendor) -> None:
+    assert "logging" not in (await begin(agent, tenant.agent_key, {})).json()["result"]["capabilities"]
+    assert (await set_level(agent, tenant.agent_key, None, "info"))["error"]["code"] == -32601
+    session = await session_of(agent, tenant.agent_key)
+    for wrong in ("", "loud", "INFO", None, 3, ["info"]):
+        assert (await set_level(agent, tenant.agent_key, session, wrong))["error"]["code"] == -32602
+    assert not vendor.levels
