@@ -32,6 +32,7 @@ from proxy.rate_limited_calls import RateLimitedCalls
 from proxy.secret_echo_detector import SecretEchoDetector
 from proxy.sessions.question_desk import QuestionDesk
 from proxy.sessions.session_states import SessionStates
+from proxy.sessions.stream_places import StreamPlaces
 from proxy.tool_change_detector import ToolChangeDetector
 from proxy.vendor_tokens import VendorTokens
 from proxy.vendors.era_verdicts import configured_verdicts
@@ -78,6 +79,7 @@ class Runtime:
     vendor_tokens: VendorTokens
     session_states: SessionStates
     questions: QuestionDesk
+    streams: StreamPlaces
     sweeper: asyncio.Task[None] | None = None
     relay: asyncio.Task[None] | None = None
     gauges: asyncio.Task[None] | None = None
@@ -216,6 +218,11 @@ def _build() -> Runtime:
         vendor_tokens=VendorTokens(caller_cache),
         session_states=SessionStates(store, exchange, settings.SECRET_KEY.encode()),
         questions=_question_desk(exchange),
+        streams=StreamPlaces(
+            of_all=settings.CHANGE_STREAMS,
+            of_organization=settings.CHANGE_STREAMS_OF_ORGANIZATION,
+            of_subject=settings.CHANGE_STREAMS_OF_SUBJECT,
+        ),
     )
 
 

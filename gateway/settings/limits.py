@@ -74,6 +74,10 @@ INBOUND_BYTES_RESERVED = INBOUND_BYTES // 3
 LARGE_BODY_WAIT_S = 5.0
 # Open connections per process, and per address that is no trusted proxy, so that one client cannot take all.
 CONNECTIONS_PER_PROCESS = env.integer("CONNECTIONS_PER_PROCESS", 2_000, low=10, high=100_000)
+# Streams that tell callers of changed lists, of all those connections. docs/decisions/0110
+CHANGE_STREAMS = max(1, CONNECTIONS_PER_PROCESS // 2)
+CHANGE_STREAMS_OF_ORGANIZATION = max(1, CHANGE_STREAMS // 2)
+CHANGE_STREAMS_OF_SUBJECT = 10
 CONNECTIONS_PER_ADDRESS = max(1, CONNECTIONS_PER_PROCESS // 2)
 
 ACCESS_TOKEN_LIFETIME_S = 3600

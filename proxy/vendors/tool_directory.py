@@ -68,6 +68,7 @@ class ToolDirectory:
         self._storing = BackgroundTasks()
         self._refreshing = BackgroundTasks()
         self._in_refresh: set[bytes] = set()  # digests of keys, and of lists that one credential confirms for others
+        self.version = 0  # changes with each list that changes
         self._under_way: dict[PoolKey, bool] = {}  # being fetched; True if the vendor announced a change since
         pool.on_tools_changed = self._on_tools_changed
 
@@ -88,6 +89,10 @@ class ToolDirectory:
         ):
             self._refresh_later(vendor, destination, known, now_s)
         return known
+
+    def known(self, destination: Destination) -> ToolIndex | None:
+        """The vendor's tools, if this process knows them."""
+        return self._indexes.peek(destination.key)
 
     async def aclose(self) -> None:
         """Wait until fetched lists are stored."""
@@ -173,6 +178,7 @@ class ToolDirectory:
         if content is None:
             return None
         is_outdated = known is not None and known.is_outdated
+        self.version += 1
         return self._indexes.put(key, ToolIndex(content, fetched_s, is_outdated))
 
     async def _stored_content(
@@ -240,6 +246,7 @@ class ToolDirectory:
         known = self._indexes.peek(key)
         if known is not None and not known.is_outdated:
             self._indexes.replace(key, replace(known, is_outdated=True))
+            self.version += 1
         if key in self._under_way:  # the list in flight may be the old one
             self._under_way[key] = True
 
@@ -257,6 +264,7 @@ class ToolDirectory:
             log.info("tool definitions left out", vendor=vendor.slug, problems=problems[:5])
         fetched_s, is_outdated = asyncio.get_running_loop().time(), self._under_way[key]
         index = self._indexes.put(key, ToolIndex(content, fetched_s, is_outdated))
+        self.version += 1
         if destination.fixed_address:
             self._indexes.confirm(content.digest, fetched_s)
         if self._on_fetched is not None:

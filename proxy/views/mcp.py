@@ -34,7 +34,7 @@ from proxy.protocol.modern.requests import batch_refusal
 from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import fair_scheduler
-from proxy.views import compact_calls, deprecation, mcp_items, mcp_sessions, modern_mcp, responses
+from proxy.views import change_streams, compact_calls, deprecation, mcp_items, mcp_sessions, modern_mcp, responses
 from proxy.views.batches import answer_batch, read_batch
 from proxy.views.body import read_json, require_json
 from proxy.views.mcp_outcomes import render, render_item
@@ -63,8 +63,10 @@ async def vendor_mcp(request: HotPathRequest, vendor: str) -> HttpResponseBase:
 
 
 async def _serve_or_end(request: HotPathRequest, route: Route) -> HttpResponseBase:
-    if request.method == "DELETE" and mcp_sessions.has_id(request):
-        return await mcp_sessions.end(request, route)
+    if request.method in ("GET", "DELETE") and mcp_sessions.has_id(request):
+        if request.method == "DELETE":
+            return await mcp_sessions.end(request, route)
+        return await change_streams.of_session(request, route, lambda context: _vendor_of(context, route))
     return await _serve(request, route)
 
 
@@ -225,8 +227,9 @@ async def _initialize(
     context: RequestContext, route: Route, vendor: Vendor | None, params: dict[str, Any]
 ) -> dict[str, Any]:
     names, why_none = vendor_names(context, vendor)
-    capabilities = await mcp_items.capabilities(context, vendor)
-    if mcp_sessions.begins(params):
+    has_session = mcp_sessions.begins(params)
+    capabilities = await mcp_items.capabilities(context, vendor, tells_changes=has_session, is_compact=route.is_compact)
+    if has_session:
         capabilities["logging"] = {}
     return initialize.initialize_result(
         params.get("protocolVersion"),

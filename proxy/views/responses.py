@@ -148,6 +148,11 @@ def unknown_session() -> HttpError:
     return HttpError(404, "unknown_session", "This session has ended. Send initialize, without Mcp-Session-Id.")
 
 
+def no_more_streams() -> HttpError:
+    """405, which clients take for an endpoint without streams of its own."""
+    return HttpError(405, "method_not_allowed", "Too many streams are open. Use POST.", {"Allow": "POST, DELETE"})
+
+
 def unavailable() -> HttpError:
     """503: a store cannot be read or written."""
     return HttpError(503, "unavailable", "The gateway cannot serve this right now. Try again.", {"Retry-After": "5"})
