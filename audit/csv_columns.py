@@ -21,7 +21,7 @@ REQUEST_CSV: CsvColumns = {
     "request_id": sentence("the X-Request-Id of the answer"),
     "count": sentence("calls in this row: more than 1 where the rate-limited calls of one minute share it"),
     "kind": sentence("tool, resource, prompt or completion"),
-    "item": sentence("the resource’s address or the prompt’s name at the vendor"),
+    "item": sentence("the resource’s address or the prompt’s name at the vendor; for a tool, what the vendor asked"),
 }
 ADMIN_CSV: CsvColumns = {
     "actor": sentence("the name, at that time, of the person who made the change"),

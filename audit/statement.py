@@ -5,7 +5,7 @@ from audit.call_record import COLUMNS, UNKNOWN
 TABLE = "audit_requestauditentry"
 # The columns of an intent that its outcome overwrites.
 OUTCOME_COLUMNS = tuple(
-    "status error_code duration_ms vendor_ms credential_scope credential_name cached response_bytes".split()
+    "status error_code duration_ms vendor_ms credential_scope credential_name cached response_bytes item".split()
 )
 COLUMN_LIST = ", ".join(f'"{column}"' for column in COLUMNS)
 _SET = ", ".join(f"{column} = EXCLUDED.{column}" for column in (*OUTCOME_COLUMNS, "position"))

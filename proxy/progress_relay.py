@@ -1,4 +1,4 @@
-"""Bounded queue of a vendor's notifications during one call. A full queue makes the vendor wait."""
+"""Bounded queue of a vendor's notifications and questions during one call. A full queue makes the vendor wait."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class ProgressRelay:
         self._has_changed = asyncio.Event()
         self._has_space = asyncio.Event()
         self._is_closed = False
+        self.chosen_log_level: str | None = None  # of a caller that chose one for its session
 
     @property
     def is_closed(self) -> bool:
@@ -46,12 +47,29 @@ class ProgressRelay:
             return
         # A full queue blocks until the caller reads.
         if len(self._pending) >= MAX_PENDING and not self._is_closed:
-            self._has_space.clear()
             async with asyncio.timeout_at(deadline):
-                await self._has_space.wait()
+                await self._space()
+        self.send_now(message)
+
+    async def send(self, message: bytes) -> None:
+        """Queue a message of the gateway's own, once there is room for it."""
+        while len(self._pending) >= MAX_PENDING and not self._is_closed:
+            await self._space()
+        self.send_now(message)
+
+    def send_now(self, message: bytes) -> None:
+        """Queue a message, also past the bound. Dropped if the client has left."""
         if not self._is_closed:
             self._pending.append(message)
             self._has_changed.set()
+
+    def want_logs(self, level: str) -> None:
+        """Let log messages of at least this level pass: the caller's session says so."""
+        self._wanted, self.chosen_log_level = Wanted(self._wanted.token, level), level
+
+    async def _space(self) -> None:
+        self._has_space.clear()
+        await self._has_space.wait()
 
     def pop(self) -> bytes | None:
         # The oldest notification first.

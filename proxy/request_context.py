@@ -10,8 +10,11 @@ from gateway.coordination.store import Admission
 from proxy.caller import Caller
 from proxy.outcomes import CacheStatus
 from proxy.runtime import Runtime
+from proxy.sessions.client_session import ClientSession, SessionState
 from proxy.timing import Timing
 from proxy.trace import Trace
+
+NEW = SessionState()
 
 
 class Client(Protocol):
@@ -33,7 +36,8 @@ class RequestContext:
     `proxy.views.route` fills it in. Later steps write these fields only:
 
     - `caller`: the callers of `admit`, with its result
-    - `admission`, `cache_epoch`: `admit`
+    - `admission`, `cache_epoch`, `session_state`: `admit`
+    - `session`: `proxy.views.mcp_sessions`
     - `request_bytes`: `proxy.views.body`, and for each entry of a batch the batch
     - `timing`: replaced for each entry of a batch
     - `cache`, `called`: `call_tool`
@@ -59,6 +63,9 @@ class RequestContext:
     trace: Trace | None = None
     # (name, value) of an epoch that admission read in the same round trip.
     cache_epoch: tuple[str, str] | None = None
+    # Of a caller of the earlier revisions that has one.
+    session: ClientSession | None = None
+    session_state: SessionState = NEW
     # None: the runtime's cache, which knows callers by their bearer.
     callers: CallerSource | None = None
 

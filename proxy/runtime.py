@@ -30,6 +30,9 @@ from proxy.outbox_relay import keep_relaying
 from proxy.process_gauges import ProcessGauges
 from proxy.rate_limited_calls import RateLimitedCalls
 from proxy.secret_echo_detector import SecretEchoDetector
+from proxy.sessions.question_desk import QuestionDesk
+from proxy.sessions.session_states import SessionStates
+from proxy.sessions.stream_places import StreamPlaces
 from proxy.tool_change_detector import ToolChangeDetector
 from proxy.vendor_tokens import VendorTokens
 from proxy.vendors.era_verdicts import configured_verdicts
@@ -41,6 +44,7 @@ from proxy.vendors.transport import VendorTransport, configured_transport
 
 if TYPE_CHECKING:  # the libraries of what is switched off are not imported
     from gateway.coordination.blob_store import BlobStore
+    from gateway.coordination.exchange import Exchange
     from proxy.request_traces import RequestTraces
 
 log = structlog.get_logger(__name__)
@@ -73,6 +77,9 @@ class Runtime:
     blobs: BlobStore | None
     results: ResultCache
     vendor_tokens: VendorTokens
+    session_states: SessionStates
+    questions: QuestionDesk
+    streams: StreamPlaces
     sweeper: asyncio.Task[None] | None = None
     relay: asyncio.Task[None] | None = None
     gauges: asyncio.Task[None] | None = None
@@ -87,6 +94,7 @@ class Runtime:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+        await self.questions.aclose()
         await self.results.settled()
         await self.vendor_tokens.aclose()
         await self.directory.aclose()
@@ -188,6 +196,16 @@ def _build() -> Runtime:
     blobs = backend.blob_store()
     directory = configured_directory(pool, tool_change_detector.submit, _stored_lists(blobs))
     rate_limited = RateLimitedCalls(caller_cache)
+    exchange = backend.exchange()
+    items = configured_items(pool)
+    streams = StreamPlaces(
+        of_all=settings.CHANGE_STREAMS,
+        of_organization=settings.CHANGE_STREAMS_OF_ORGANIZATION,
+        of_subject=settings.CHANGE_STREAMS_OF_SUBJECT,
+    )
+    directory.on_fetched_list = items.on_fetched_list = lambda key: streams.announce(key.org_id)
+    directory.on_announced = lambda key: streams.announce(key.org_id, (key.digest, "tools"))
+    items.on_announced = lambda key, capability: streams.announce(key.org_id, (key.digest, capability.value))
     return Runtime(
         *(
             store,
@@ -195,7 +213,7 @@ def _build() -> Runtime:
             transport,
             pool,
             directory,
-            configured_items(pool),
+            items,
             tool_change_detector,
             secret_echo_detector,
             audit,
@@ -207,6 +225,19 @@ def _build() -> Runtime:
         search_indexes=SearchIndexes(max_bytes=settings.TOOL_SEARCH_BYTES),
         results=ResultCache(capacity_bytes=settings.RESULT_CACHE_BYTES),
         vendor_tokens=VendorTokens(caller_cache),
+        session_states=SessionStates(store, exchange, settings.SECRET_KEY.encode()),
+        questions=_question_desk(exchange),
+        streams=streams,
+    )
+
+
+def _question_desk(exchange: Exchange) -> QuestionDesk:
+    return QuestionDesk(
+        exchange,
+        settings.SECRET_KEY.encode(),
+        of_vendor=settings.OPEN_QUESTIONS_OF_VENDOR,
+        of_organization=settings.OPEN_QUESTIONS_OF_ORGANIZATION,
+        of_subject=settings.OPEN_QUESTIONS_OF_SUBJECT,
     )
 
 

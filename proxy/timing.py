@@ -60,6 +60,15 @@ class Timing:
             self.session.seconds += waited_s
             self.vendor.seconds -= waited_s
 
+    @contextmanager
+    def caller_wait(self) -> Iterator[None]:
+        """`with timing.caller_wait():` inside `vendor` does not count the block: the vendor waits for its caller."""
+        entered = perf_counter()
+        try:
+            yield
+        finally:
+            self.vendor.seconds -= perf_counter() - entered
+
     def add(self, part: Timing) -> None:
         """Add the phases of a part with its own timing, such as one call of a batch."""
         for own, other in ((self.auth, part.auth), (self.session, part.session), (self.vendor, part.vendor)):

@@ -11,6 +11,7 @@ from gateway.coordination.store import CoordinationStore
 
 if TYPE_CHECKING:
     from gateway.coordination.blob_store import BlobStore
+    from gateway.coordination.exchange import Exchange
 
 
 def new_value() -> str:
@@ -50,6 +51,17 @@ def blob_store() -> BlobStore | None:
     from gateway.coordination.blob_store import BlobStore
 
     return BlobStore(settings.REDIS_URL, _prefix())
+
+
+def exchange() -> Exchange:
+    """A new exchange for the running event loop."""
+    if settings.REDIS_URL:
+        from gateway.coordination.redis_exchange import RedisExchange
+
+        return RedisExchange(settings.REDIS_URL, _prefix())
+    from gateway.coordination.sqlite_exchange import SQLiteExchange
+
+    return SQLiteExchange(settings.VAR / "exchange.sqlite3")
 
 
 def _prefix() -> str:

@@ -74,6 +74,10 @@ INBOUND_BYTES_RESERVED = INBOUND_BYTES // 3
 LARGE_BODY_WAIT_S = 5.0
 # Open connections per process, and per address that is no trusted proxy, so that one client cannot take all.
 CONNECTIONS_PER_PROCESS = env.integer("CONNECTIONS_PER_PROCESS", 2_000, low=10, high=100_000)
+# Streams that tell callers of changed lists, of all those connections. docs/decisions/0110
+CHANGE_STREAMS = max(1, CONNECTIONS_PER_PROCESS // 2)
+CHANGE_STREAMS_OF_ORGANIZATION = max(1, CHANGE_STREAMS // 2)
+CHANGE_STREAMS_OF_SUBJECT = 10
 CONNECTIONS_PER_ADDRESS = max(1, CONNECTIONS_PER_PROCESS // 2)
 
 ACCESS_TOKEN_LIFETIME_S = 3600
@@ -135,6 +139,11 @@ VENDOR_CONNECTIONS_PER_ORIGIN = env.integer("VENDOR_CONNECTIONS_PER_ORIGIN", 100
 # Concurrent calls of one organization to one vendor, out of those connections. docs/decisions/0008
 VENDOR_CALLS_PER_ORGANIZATION = env.integer("VENDOR_CALLS_PER_ORGANIZATION", 30, low=1, high=100)
 VENDOR_CALLS_QUEUED = 1_000
+# Questions of vendors that wait for a caller's answer, in one process. Each holds a connection and a place of its
+# organization: half of them stay for calls that ask nothing. docs/decisions/0110
+OPEN_QUESTIONS_OF_VENDOR = max(1, VENDOR_CONNECTIONS_PER_ORIGIN // 2)
+OPEN_QUESTIONS_OF_ORGANIZATION = max(1, VENDOR_CALLS_PER_ORGANIZATION // 2)
+OPEN_QUESTIONS_OF_SUBJECT = 5
 VENDOR_CALLS_WAIT_S = 5.0
 TOOL_LIST_TTL_S = 300.0
 # A list that the vendor has shown to another credential within TOOL_LIST_TTL_S is not fetched again before this time.

@@ -70,7 +70,7 @@ class ResultCache:
             nonlocal is_first
             is_first = True
             answer = await send()
-            if _is_success(answer):
+            if _may_be_kept(answer):
                 self._put_if_valid(key, epoch, answer, self._monotonic() + ttl_s)
             return key, answer
 
@@ -123,3 +123,7 @@ def _is_valid(raw_result: bytes) -> bool:
 
 def _is_success(answer: VendorOutcome) -> TypeGuard[Delivered]:
     return isinstance(answer, Delivered) and not answer.is_error
+
+
+def _may_be_kept(answer: VendorOutcome) -> TypeGuard[Delivered]:
+    return isinstance(answer, Delivered) and not answer.is_error and not answer.is_personal

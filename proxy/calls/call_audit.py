@@ -70,6 +70,13 @@ def set_credential(row: OpenCall, vendor: str, credential: CredentialRef) -> Non
     row.vendor, row.credential_scope, row.credential_name = vendor, credential.scope, credential.name
 
 
+def note_question(row: OpenCall, method: str) -> None:
+    """The vendor asked the caller of this call. Never what it asked."""
+    noted = row.item.split(", ") if row.item else []
+    if method not in noted:
+        row.item = ", ".join([*noted, method])
+
+
 async def record_intent(context: RequestContext, row: OpenCall) -> None:
     """For a writing call: if the process dies, its row stays `unknown`. Raises: AuditUnavailable; then send nothing."""
     await _write(context, _record(context, row, status=CallStatus.UNKNOWN))

@@ -10,6 +10,7 @@ from gateway.lib.metrics.names import NO_VENDOR
 from oauth_ext.bearer import InvalidBearer
 from proxy.outcomes import CacheStatus, ClientClosed, CutOff, Delivered, Failed, ItemOutcome, RateLimited, VendorError
 from proxy.request_context import RequestContext
+from proxy.sessions.client_session import SessionEnded
 
 _CACHE_RESULTS = {status: status.value.lower() for status in CacheStatus}
 _SENT = frozenset({Delivered, VendorError, Failed})  # outcomes of calls that a vendor or a kept result answered
@@ -38,7 +39,9 @@ def count_outcome(
 
 def count_failure(context: RequestContext, route: str, fault: Exception, *, vendor: str) -> None:
     """Count a call that ended without an outcome: a store is away, or the bearer is no longer valid."""
-    _count(context, route, "denied" if isinstance(fault, InvalidBearer) else "unavailable", vendor, "", "")
+    _count(
+        context, route, "denied" if isinstance(fault, InvalidBearer | SessionEnded) else "unavailable", vendor, "", ""
+    )
 
 
 def count_commit(context: RequestContext, began_s: float) -> None:

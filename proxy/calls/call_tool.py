@@ -13,6 +13,7 @@ from typing import Any
 
 from gateway.catalog.vendor import Vendor
 from proxy.calls import caching, call_audit, call_figures, request_state, vendor_request
+from proxy.calls.ask_caller import asking, send_in_rounds
 from proxy.calls.call_audit import OpenCall
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
@@ -119,6 +120,8 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
         text = await fair_scheduler.run_small_inline(caller.principal.org_id, check, len(listed))
         if text is not None:
             return BadArguments(text, is_header_mismatch=True)
+    if call.relay is not None and context.session_state.log_level is not None:
+        call.relay.want_logs(context.session_state.log_level)
     arguments = call.arguments
     if call.cli and any("." in name for name in arguments):
         work = partial(_fold_dotted, dict(arguments), found)
@@ -139,14 +142,21 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
     if call.answers is not None:
         params |= call.answers.as_params()
     definition = found.listed.definitions[found.tool.vendor_name]
+    ask = asking(context, call.relay, found, row)
+    place = found.destination
+    if ask is not None and context.session is not None:
+        place = place.for_caller(context.session.id, context.session.capabilities)
+    tool = ToolRequest(definition, call.capabilities, call.answers is not None, ask)
     send = partial(
         vendor_request.send,
-        *(context, found.vendor, found.credential, found.destination, "tools/call", params),
+        *(context, found.vendor, found.credential, place, "tools/call", params),
         relay=call.relay,
         is_repeatable=found.policy.read_only,
-        tool=ToolRequest(definition, call.capabilities, call.answers is not None),
-        on_asked=partial(_asked, context, arguments, call, found),
+        tool=tool,
+        on_asked=partial(_asked, context, arguments, call, found, row),
     )
+    if ask is not None:
+        send = partial(send_in_rounds, send, tool, params, row)
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
         is_plain = not call.meta and call.answers is None
@@ -176,11 +186,18 @@ async def _digest(context: RequestContext, arguments: Mapping[str, Any]) -> byte
 
 
 async def _asked(
-    context: RequestContext, arguments: Mapping[str, Any], call: ToolCall, found: FoundTool, reply: InputRequired
+    context: RequestContext,
+    arguments: Mapping[str, Any],
+    call: ToolCall,
+    found: FoundTool,
+    row: OpenCall,
+    reply: InputRequired,
 ) -> Delivered | Asked:
     """The vendor's question for a caller that can answer it; for others a failed result that says what was asked."""
     in_vain = input_required.asked_in_vain(reply, call.capabilities)
     if in_vain:
         return Delivered(input_required.failed(in_vain, reply), is_error=True)
+    for method in input_required.methods(reply):
+        call_audit.note_question(row, method)
     state = request_state.sealed(context.caller.principal, found, await _digest(context, arguments), reply.state)
     return Asked(input_required.result(reply, state), len(reply.raw_result))

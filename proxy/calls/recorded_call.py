@@ -24,10 +24,11 @@ from proxy.hot_path_database import DatabaseUnavailable
 from proxy.outcomes import CacheStatus, ClientClosed, CutOff, InternalError, ItemOutcome, RateLimited
 from proxy.progress_relay import ProgressRelay
 from proxy.request_context import RequestContext
+from proxy.sessions.client_session import SessionEnded
 
 log = structlog.get_logger(__name__)
-# These fail the whole request, with 401 or 503, instead of becoming an outcome.
-FAIL_CLOSED = (InvalidBearer, DatabaseUnavailable, AuditUnavailable, CoordinationUnavailable)
+# These fail the whole request, with 401, 404 or 503, instead of becoming an outcome.
+FAIL_CLOSED = (InvalidBearer, SessionEnded, DatabaseUnavailable, AuditUnavailable, CoordinationUnavailable)
 
 
 class AskedCall(Protocol):

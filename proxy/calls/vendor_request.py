@@ -17,7 +17,7 @@ from proxy.protocol.modern.input_required import InputRequired
 from proxy.request_context import RequestContext
 from proxy.vendors import errors
 from proxy.vendors.destination import Destination
-from proxy.vendors.errors import VendorProblem
+from proxy.vendors.errors import CallEnded, VendorProblem
 from proxy.vendors.send import send_request
 from proxy.vendors.tool_request import ToolRequest
 
@@ -53,14 +53,17 @@ async def send(
             is_repeatable=is_repeatable,
             tool=tool,
         )
+    except CallEnded as ended:
+        return ended.denied
     except VendorProblem as problem:
         if credential.is_connection and problem.is_rejection and not is_repeated:
             again = await after_rejection(context, vendor, credential)
             if isinstance(again, Denied):
                 return again
             if again is not None:
+                renewed, place = again
                 return await send(
-                    *(context, vendor, *again, method, params),
+                    *(context, vendor, renewed, place.as_apart_as(destination), method, params),
                     relay=relay,
                     is_repeatable=is_repeatable,
                     tool=tool,

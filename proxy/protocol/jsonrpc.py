@@ -35,7 +35,11 @@ class Notification(msgspec.Struct, frozen=True):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """Accepted and ignored: the gateway sends callers no requests."""
+    """A caller's answer to a question of a vendor. `id` is None if it is unreadable."""
+
+    id: MessageId | None = None
+    result: Any = None
+    error: Any = None
 
 
 class Invalid(msgspec.Struct, frozen=True):
@@ -58,7 +62,7 @@ def parse_message(obj: object) -> Message:
     if obj.get("jsonrpc") != "2.0":
         return Invalid(readable_id, INVALID_REQUEST, 'A message must have "jsonrpc": "2.0".')
     if "method" not in obj and ("result" in obj or "error" in obj):
-        return Response()
+        return Response(readable_id, obj.get("result"), obj.get("error"))
     method = obj.get("method")
     if type(method) is not str:
         return Invalid(readable_id, INVALID_REQUEST, "The method must be a string.")

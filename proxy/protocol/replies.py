@@ -51,10 +51,11 @@ class VendorNotification(msgspec.Struct, frozen=True):
 
 
 class VendorRequest(msgspec.Struct, frozen=True):
-    """Must be answered: the vendor's tool may wait."""
+    """Must be answered: the vendor's tool may wait. `raw`: the whole message."""
 
     id: str | int
     method: str
+    raw: bytes = b""
 
 
 class ToolsPage(msgspec.Struct, frozen=True):
@@ -167,7 +168,7 @@ def _parse_request(message_id: str | int | UnsetType | None, method: str, data: 
         return VendorNotification(method, data)
     if message_id is None:
         raise BadVendorReply("its request has no id")
-    return VendorRequest(message_id, method)
+    return VendorRequest(message_id, method, data)
 
 
 def _parse_result(message_id: str | int | UnsetType | None, raw_result: bytes) -> VendorResult:

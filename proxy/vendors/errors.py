@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from gateway.lib.sentences import sentence
-from proxy.outcomes import VendorFault
+from proxy.outcomes import Denied, VendorFault
 from proxy.protocol.replies import RpcError
 
 
@@ -71,6 +71,14 @@ class VendorProblem(Exception):
     @property
     def is_unknown_host(self) -> bool:
         return self.detail == unknown_host().detail
+
+
+class CallEnded(Exception):
+    """The caller lost its right while the vendor waited for an answer: the call ends, and the vendor gets none."""
+
+    def __init__(self, denied: Denied) -> None:
+        super().__init__(denied.denial.value)
+        self.denied = denied
 
 
 class AddressNotAllowed(VendorProblem):

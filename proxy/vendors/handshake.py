@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from proxy.protocol import jsonrpc, replies, versions
@@ -14,6 +15,14 @@ INITIALIZE_PARAMS: dict[str, Any] = {
     "capabilities": {},
     "clientInfo": CLIENT_INFO,
 }
+
+
+def initialize_params(capabilities: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """`capabilities`: of the one caller that the session is for; None for a session that callers share."""
+    return {**INITIALIZE_PARAMS, "capabilities": capabilities} if capabilities else INITIALIZE_PARAMS
+
+
+_LOGGING = frozenset({"logging"})
 _distinct: dict[frozenset[str], frozenset[str]] = {}  # at most eight
 INITIALIZED = jsonrpc.notification("notifications/initialized")
 
@@ -36,6 +45,11 @@ def declared_capabilities(raw_result: bytes) -> frozenset[str]:
     """Those that the gateway passes on, in a result of `initialize`; equal sets are one object."""
     found = replies.declared(raw_result, CAPABILITIES)
     return _distinct.setdefault(found, found)
+
+
+def declares_logging(raw_result: bytes) -> bool:
+    """In a result of `initialize`."""
+    return bool(replies.declared(raw_result, _LOGGING))
 
 
 def session_headers(protocol_version: str | None, session_id: str | None) -> dict[str, str]:

@@ -105,6 +105,16 @@ class Connection(asyncio.Protocol):
             raise response.fault.copy()
         return response
 
+    def move_deadline(self, deadline: float) -> None:
+        """Of the exchange under way."""
+        response = self._response
+        if response is None or self._is_draining:
+            return
+        if self._quiet_until == self._deadline:
+            self._quiet_until = deadline
+        self._deadline = response.deadline = deadline
+        self._arm()
+
     def finish(self, *, may_drain: bool) -> bool:
         """End the exchange; `may_drain` waits for the end of a stream. True if the connection is free again."""
         response = self._response

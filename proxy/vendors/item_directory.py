@@ -32,7 +32,6 @@ from proxy.vendors.tool_list import MAX_LIST_BYTES
 
 log = structlog.get_logger(__name__)
 Key = tuple[PoolKey, ItemKind]
-_RESOURCES = Capability.RESOURCES.value
 T = TypeVar("T")
 
 
@@ -47,6 +46,9 @@ class ItemDirectory:
         self._indexes: FairShareCache[Key, ItemIndex] = FairShareCache(max_bytes=max_bytes)
         self._fetching: SingleFlight[Key, ItemIndex] = SingleFlight()
         self._refreshing = BackgroundTasks()
+        self.on_fetched_list: Callable[[PoolKey], None] | None = None  # called for each list that is new here
+        # Called for each change that a vendor announces.
+        self.on_announced: Callable[[PoolKey, Capability], None] | None = None
         pool.on_items_changed, pool.on_handshake = self._on_items_changed, self._on_handshake
 
     async def aclose(self) -> None:
@@ -65,8 +67,16 @@ class ItemDirectory:
 
     def may_have_resources(self, key: PoolKey) -> bool:
         """False if the vendor declared that it has none. Cheaper than a look at the result of a tool."""
+        return self.may_have(Capability.RESOURCES, key)
+
+    def may_have(self, capability: Capability, key: PoolKey) -> bool:
+        """False if the vendor declared that it has none of them."""
         declared = self._declared.peek(key)
-        return declared is None or _RESOURCES in declared
+        return declared is None or capability.value in declared
+
+    def known(self, kind: ItemKind, destination: Destination) -> ItemIndex | None:
+        """The vendor's list, if this process knows it."""
+        return self._indexes.peek((destination.key, kind))
 
     async def index(self, kind: ItemKind, vendor: Vendor, destination: Destination, *, deadline: float) -> ItemIndex:
         """The vendor's list, from memory if known. Raises: VendorProblem if it is not and fetching fails."""
@@ -133,6 +143,8 @@ class ItemDirectory:
             raise
         index = ItemIndex(content, asyncio.get_running_loop().time())
         self._indexes.put(key, index, owner=destination.key.org_id, size_bytes=content.kept_bytes)
+        if self.on_fetched_list is not None:
+            self.on_fetched_list(destination.key)
         return index
 
     async def _fetch(self, kind: ItemKind, vendor: Vendor, destination: Destination) -> ItemList:
@@ -190,6 +202,8 @@ class ItemDirectory:
             known = self._indexes.peek((key, kind)) if kind.capability is capability else None
             if known is not None and not known.is_outdated:
                 self._indexes.replace((key, kind), replace(known, is_outdated=True))
+        if self.on_announced is not None:
+            self.on_announced(key, capability)
 
 
 def configured_items(pool: SessionPool) -> ItemDirectory:

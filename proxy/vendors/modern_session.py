@@ -169,7 +169,7 @@ class ModernSession(VendorSession):
             raise errors.bad_response(f"HTTP {status}")
         if error.code == HEADER_MISMATCH and self.listener is not None and self.destination is not None:
             # The vendor's definition of the tool asks for other headers by now.
-            self.listener.tools_changed(self.destination.key)
+            self.listener.tools_changed(self.destination.list_key)
         return error
 
     def _send_request(

@@ -155,7 +155,7 @@ class SessionPool:
         session.last_used_s = asyncio.get_running_loop().time()
         self.keep(key, session)
         if self.on_handshake is not None:
-            self.on_handshake(key, session.capabilities)
+            self.on_handshake(destination.list_key, session.capabilities)
         return session
 
     def keep(self, key: PoolKey, session: VendorSession) -> None:

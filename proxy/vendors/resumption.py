@@ -11,12 +11,14 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies, sse
 from proxy.vendors import errors
 from proxy.vendors.errors import Evidence
 from proxy.vendors.message_reader import Mask
+from proxy.vendors.tool_request import Ask
 
 PAUSE_S = 1.0  # without a `retry` of the vendor
 SHORTEST_PAUSE_S = 0.1
@@ -24,6 +26,12 @@ LONGEST_PAUSE_S = 5.0
 MAX_EVENT_ID_CHARACTERS = 1024  # longer ids are not sent back
 MAX_EMPTY_RESUMPTIONS = 2  # resumptions in a row that fail, or bring no new event id and no `retry`
 _HEADER_VALUE = re.compile(r"[!-~](?:[\t -~]*[!-~])?")
+
+
+class Exchange(Protocol):
+    """One request and its answer."""
+
+    def move_deadline(self, deadline: float) -> None: ...
 
 
 @dataclass(slots=True)
@@ -37,6 +45,15 @@ class PendingResponse:
     mask: Mask | None = None
     is_resumable: bool = True
     refused: list[str] = field(default_factory=list)  # methods of the vendor's own requests
+    ask: Ask | None = None  # asks the caller what the vendor asks; None: it cannot be asked
+    asked: int = 0  # questions that went to the caller
+    exchange: Exchange | None = None  # the one under way
+
+    def move_deadline(self, deadline: float) -> None:
+        """The vendor's time stands still while it waits for the caller."""
+        self.deadline = deadline
+        if self.exchange is not None:
+            self.exchange.move_deadline(deadline)
 
     @property
     def event_id(self) -> str | None:

@@ -15,20 +15,22 @@ from credentials.bearer_challenge import scopes_wanted
 from gateway.lib import clock
 from gateway.lib.background_tasks import BackgroundTasks
 from proxy.progress_relay import ProgressRelay
-from proxy.protocol import jsonrpc, progress, refused_questions, replies, sse, versions
+from proxy.protocol import jsonrpc, progress, questions, refused_questions, replies, sse, versions
 from proxy.protocol.item_kinds import Capability
 from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.protocol.modern import eras
+from proxy.protocol.questions import Reply
 from proxy.timing import Timing
 from proxy.vendors import errors, fair_scheduler, resumption
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.era_verdicts import Verdict
-from proxy.vendors.errors import Evidence, OtherEra, StaleSession
+from proxy.vendors.errors import CallEnded, Evidence, OtherEra, StaleSession
 from proxy.vendors.handshake import (
-    INITIALIZE_PARAMS,
     INITIALIZED,
     base_headers,
     declared_capabilities,
+    declares_logging,
+    initialize_params,
     session_headers,
     spoken_version,
 )
@@ -45,6 +47,9 @@ _BACKGROUND_DEADLINE_S = 5.0
 _MAX_IN_BACKGROUND = 10  # messages in flight; further ones are dropped, so a vendor cannot pile up work
 CLOSE_DEADLINE_S = 2.0
 _INITIALIZE_ID = 1  # of the first request of a session
+MAX_QUESTIONS = 20  # that one call may ask its caller; further ones are refused
+LONGEST_QUESTION_S = 600.0  # a bound; whoever asks the caller has a shorter one
+SET_LEVEL = "logging/setLevel"
 TOOLS_CHANGED = "notifications/tools/list_changed"
 ITEMS_CHANGED = {
     "notifications/resources/list_changed": Capability.RESOURCES,
@@ -93,6 +98,8 @@ class VendorSession:
     owner: Hashable = field(init=False, default=None)  # the organization, for fair scheduling
     is_ended: bool = False  # by the pool: it is closed after its last request
     is_lost: bool = False  # the vendor does not know it: there is nothing to close
+    takes_log_level: bool = False  # of its one caller
+    log_level: str | None = None  # the one it has
     _last_id: int = 0  # of a request
     _under_way: int = 0  # requests
     _prepared: Prepared | None = None
@@ -119,6 +126,10 @@ class VendorSession:
         return False
 
     @property
+    def _is_of_one_caller(self) -> bool:
+        return self.destination is not None and self.destination.capabilities is not None
+
+    @property
     def needs_closing(self) -> bool:
         return self.session_id is not None and not self.is_lost
 
@@ -135,7 +146,8 @@ class VendorSession:
     async def initialize(self, *, deadline: float) -> None:
         """Raises: VendorProblem."""
         self._prepared = self._prepare_with({**base_headers(), **self._open_access().headers})
-        answer = await self._round_trip("initialize", INITIALIZE_PARAMS, deadline, first=True)
+        capabilities = None if self.destination is None else self.destination.capabilities
+        answer = await self._round_trip("initialize", initialize_params(capabilities), deadline, first=True)
         if isinstance(answer, replies.RpcError):
             raise errors.bad_response("it refused to initialize")
         version = spoken_version(answer.raw_result)
@@ -143,6 +155,7 @@ class VendorSession:
             raise errors.bad_response("it uses a protocol version that is not supported")
         self.protocol_version = version
         self.capabilities = declared_capabilities(answer.raw_result)
+        self.takes_log_level = self._is_of_one_caller and declares_logging(answer.raw_result)
         self.prepare()
         async with self._send("POST", INITIALIZED, deadline) as sent:
             if sent.status >= 400:
@@ -164,12 +177,21 @@ class VendorSession:
         """
         self._under_way += 1
         try:
+            if self.takes_log_level and relay is not None and relay.chosen_log_level not in (None, self.log_level):
+                await self._set_log_level(str(relay.chosen_log_level), deadline)
             return await self._round_trip(method, params, deadline, relay=relay, timing=timing, tool=tool)
         finally:
             self._under_way -= 1
             self.last_used_s = asyncio.get_running_loop().time()
             if self.is_ended and not self._under_way and self.listener is not None:
                 self.listener.ended_session_unused(self)
+
+    async def _set_log_level(self, level: str, deadline: float) -> None:
+        """A vendor that refuses sends what it likes: the relay lets no less severe message pass."""
+        self.log_level = level
+        answer = await self._round_trip(SET_LEVEL, {"level": level}, deadline)
+        if isinstance(answer, replies.RpcError):
+            log.info("vendor takes no log level", code=answer.code)
 
     async def close(self) -> None:
         """Ask the vendor to end the session; errors are only logged."""
@@ -213,11 +235,14 @@ class VendorSession:
                 if not answer.is_event_stream:
                     return await self._read_single(answer, message_id, mask)
                 stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
-                pending = PendingResponse(message_id, deadline, relay, stream, mask, is_resumable=not first)
+                ask = tool.ask if tool is not None and self._is_of_one_caller else None
+                pending = PendingResponse(
+                    message_id, deadline, relay, stream, mask, is_resumable=not first, ask=ask, exchange=sent
+                )
                 found = await self._read_stream(answer, pending)
             found = found or await resumption.read_resumed(pending, partial(self._resume, timing))
             return await self._with_refused(found, pending.refused) if pending.refused else found
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, CallEnded):
             if not first:
                 self._cancel_later(message_id)
             raise
@@ -271,6 +296,7 @@ class VendorSession:
         )
         async with sent as answer:
             if answer.status == 200 and answer.is_event_stream:
+                pending.exchange = sent
                 return await self._read_stream(answer, pending)
             raise_if_refused(answer)
             raise errors.no_response()
@@ -308,15 +334,41 @@ class VendorSession:
     async def _handle_other(self, message: replies.VendorMessage, pending: PendingResponse) -> None:
         """Raises: TimeoutError while the caller's relay is full."""
         if not isinstance(message, replies.VendorNotification):
-            self._reply_to_request(message)
             if isinstance(message, replies.VendorRequest) and message.method != "ping":
-                refused_questions.noted(pending.refused, message.method)
+                await self._answer_question(message, pending)
+            else:
+                self._reply_to_request(message)
         elif message.method == TOOLS_CHANGED and self.listener is not None and self.destination is not None:
-            self.listener.tools_changed(self.destination.key)
+            self.listener.tools_changed(self.destination.list_key)
         elif message.method in ITEMS_CHANGED and self.listener is not None and self.destination is not None:
-            self.listener.items_changed(self.destination.key, ITEMS_CHANGED[message.method])
+            self.listener.items_changed(self.destination.list_key, ITEMS_CHANGED[message.method])
         elif pending.relay is not None:
             await pending.relay.put(message, pending.message_id, deadline=pending.deadline)
+
+    async def _answer_question(self, message: replies.VendorRequest, pending: PendingResponse) -> None:
+        """With the caller's answer, or with a refusal if the caller cannot be asked. Raises: CallEnded."""
+        reply = await self._reply_of_caller(message, pending)
+        if reply is None:
+            self._reply_to_request(message)
+            refused_questions.noted(pending.refused, message.method)
+        else:
+            await self._send_in_background(reply.message(message.id))
+
+    async def _reply_of_caller(self, message: replies.VendorRequest, pending: PendingResponse) -> Reply | None:
+        if pending.ask is None or pending.asked >= MAX_QUESTIONS:
+            return None
+        question = questions.read(message.raw)
+        if question is None:
+            return None
+        pending.asked += 1
+        loop = asyncio.get_running_loop()
+        left_s = pending.deadline - loop.time()
+        # Nothing is read meanwhile: the rest of the stream waits in the connection, within its bound.
+        pending.move_deadline(loop.time() + LONGEST_QUESTION_S + left_s)
+        try:
+            return await pending.ask(question)
+        finally:
+            pending.move_deadline(loop.time() + left_s)
 
     def _reply_to_request(self, message: replies.VendorMessage) -> None:
         if not isinstance(message, replies.VendorRequest):

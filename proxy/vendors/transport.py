@@ -223,6 +223,10 @@ class _HttpExchange:
                 fault.evidence = Evidence.SENT_LATE  # after our own line: the vendor had less than its timeout
             raise
 
+    def move_deadline(self, deadline: float) -> None:
+        if self._connection is not None:
+            self._connection.move_deadline(deadline)
+
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:

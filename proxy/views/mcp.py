@@ -1,4 +1,4 @@
-"""POST /v1/mcp and POST /v1/:vendor/mcp: JSON-RPC, stateless; no session id is issued.
+"""POST /v1/mcp and POST /v1/:vendor/mcp: JSON-RPC. No process keeps a session: `mcp_sessions`.
 
 `_serve` is the way of a request: open, checks on the head, body, one message or a batch, answer. Messages of the modern
 revision go on in `modern_mcp`.
@@ -34,7 +34,7 @@ from proxy.protocol.modern.requests import batch_refusal
 from proxy.request_context import RequestContext
 from proxy.timing import Timing
 from proxy.vendors import fair_scheduler
-from proxy.views import compact_calls, deprecation, mcp_items, modern_mcp, responses
+from proxy.views import change_streams, compact_calls, deprecation, mcp_items, mcp_sessions, modern_mcp, responses
 from proxy.views.batches import answer_batch, read_batch
 from proxy.views.body import read_json, require_json
 from proxy.views.mcp_outcomes import render, render_item
@@ -51,15 +51,23 @@ COMPACT = replace(UNIFIED, is_compact=True)
 async def mcp(request: HotPathRequest) -> HttpResponseBase:
     if is_opened_in_browser(request):
         return explain_endpoint()
-    return await _serve(request, COMPACT if compact_calls.is_asked_for(request) else UNIFIED)
+    return await _serve_or_end(request, COMPACT if compact_calls.is_asked_for(request) else UNIFIED)
 
 
 async def vendor_mcp(request: HotPathRequest, vendor: str) -> HttpResponseBase:
     """Deprecated: the same pipeline for one vendor. Spec: D112"""
     path, headers = f"/v1/{vendor}/mcp", deprecation.headers()
-    return await _serve(
+    return await _serve_or_end(
         request, Route(CallSource.MCP, "POST", path, scope=f"mcp:{vendor}", vendor=vendor, headers=headers)
     )
+
+
+async def _serve_or_end(request: HotPathRequest, route: Route) -> HttpResponseBase:
+    if request.method in ("GET", "DELETE") and mcp_sessions.has_id(request):
+        if request.method == "DELETE":
+            return await mcp_sessions.end(request, route)
+        return await change_streams.of_session(request, route, lambda context: _vendor_of(context, route))
+    return await _serve(request, route)
 
 
 async def _serve(request: HotPathRequest, route: Route) -> HttpResponseBase:
@@ -112,6 +120,8 @@ async def _dispatch(
     message = jsonrpc.parse_message(body)
     if revision.is_modern(message, header):
         return await modern_mcp.answer(context, request, route, vendor, message)
+    if not (isinstance(message, jsonrpc.Request) and message.method == "initialize"):
+        mcp_sessions.open_session(context, request, route)
     if isinstance(message, jsonrpc.Invalid):
         status = 200 if message.code == jsonrpc.INVALID_PARAMS else 400
         return responses.json_response(jsonrpc.error(message.id, message.code, message.message), status)
@@ -120,11 +130,15 @@ async def _dispatch(
     if isinstance(version, versions.UnsupportedVersion):
         message_id = message.id if isinstance(message, jsonrpc.Request) else None
         return responses.json_response(version.body(message_id), 400)
+    if isinstance(message, jsonrpc.Response) and context.session is not None:
+        return await mcp_sessions.take_answers(context, [message])
     if not isinstance(message, jsonrpc.Request):
         return responses.accepted()
     call = _read_call(context, route, vendor, message, request.META.get("HTTP_ACCEPT"))
     if call is None:
-        return responses.json_parts(await _run_method(context, route, vendor, message))
+        response = responses.json_parts(await _run_method(context, route, vendor, message))
+        is_begin = message.method == "initialize"
+        return mcp_sessions.begin(context, route, message.params, response) if is_begin else response
     answer = _run_call(context, route, message.id, call)
     if call.relay is None:
         return responses.json_response(await answer)
@@ -140,6 +154,9 @@ async def _serve_batch(
     messages = read_batch(body, version)
     if isinstance(messages, jsonrpc.Invalid):
         return responses.json_response(jsonrpc.error(messages.id, messages.code, messages.message), 400)
+    mcp_sessions.open_session(context, request, route)
+    if context.session is not None and all(isinstance(each, jsonrpc.Response) for each in messages):
+        return await mcp_sessions.take_answers(context, messages)
 
     async def run_entry(message: jsonrpc.Request, size: int) -> bytes:
         # Each entry has its own times and bytes in its audit row.
@@ -186,6 +203,8 @@ async def _run_method(context: RequestContext, route: Route, vendor: Vendor | No
         return (jsonrpc.result(message.id, await _initialize(context, route, vendor, message.params)),)
     if message.method == "ping":
         return (jsonrpc.result_bytes(message.id, b"{}"),)
+    if message.method == "logging/setLevel":
+        return (await mcp_sessions.set_log_level(context, message),)
     if message.method == "tools/list":
         return await _list(context, route, vendor, message)
     if message.method in item_kinds.LISTS:
@@ -208,9 +227,13 @@ async def _initialize(
     context: RequestContext, route: Route, vendor: Vendor | None, params: dict[str, Any]
 ) -> dict[str, Any]:
     names, why_none = vendor_names(context, vendor)
+    has_session = mcp_sessions.begins(params)
+    capabilities = await mcp_items.capabilities(context, vendor, tells_changes=has_session, is_compact=route.is_compact)
+    if has_session:
+        capabilities["logging"] = {}
     return initialize.initialize_result(
         params.get("protocolVersion"),
-        capabilities=await mcp_items.capabilities(context, vendor),
+        capabilities=capabilities,
         base_url=settings.BASE_URL,
         vendor_names=names,
         gateway_version=gateway.__version__,

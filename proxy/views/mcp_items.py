@@ -16,11 +16,14 @@ from proxy.request_context import RequestContext
 ONE_PAGE = "Unknown cursor: the list has one page"
 
 
-async def capabilities(context: RequestContext, vendor: Vendor | None) -> dict[str, Any]:
-    """The capabilities for this caller. No stream tells callers of changes, so the gateway announces none."""
+async def capabilities(
+    context: RequestContext, vendor: Vendor | None, *, tells_changes: bool, is_compact: bool
+) -> dict[str, Any]:
+    """The capabilities for this caller. `tells_changes`: a stream could tell it of changes. The short list of tools has
+    none."""
     found = await offered(context, vendor)
-    declared: dict[str, Any] = {"tools": {"listChanged": False}}
-    declared |= {name: {"listChanged": False} for name in ("prompts", "resources") if name in found}
+    declared: dict[str, Any] = {"tools": {"listChanged": tells_changes and not is_compact}}
+    declared |= {name: {"listChanged": tells_changes} for name in ("prompts", "resources") if name in found}
     return {**declared, "completions": {}} if "completions" in found else declared
 
 

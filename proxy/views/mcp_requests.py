@@ -33,8 +33,24 @@ def tool_call(
     token, meta = progress.split_meta(params.get("_meta"))
     if context.trace is not None and meta is not None:
         context.trace.adopt_late(take_parent(meta))  # the vendor gets ours in its place
-    relay = ProgressRelay(progress.Wanted(token)) if token is not None and accepts_events(accept) else None
-    return ToolCall(name, {} if fault else arguments or {}, vendor=vendor, meta=meta or None, relay=relay, fault=fault)
+    session = context.session if accepts_events(accept) else None
+    relay = _relay(token, accept, has_session=session is not None)
+    return ToolCall(
+        *(name, {} if fault else arguments or {}),
+        vendor=vendor,
+        meta=meta or None,
+        relay=relay,
+        fault=fault,
+        capabilities=None if session is None else session.capabilities,
+    )
+
+
+def _relay(token: progress.ProgressToken | None, accept: str | None, *, has_session: bool) -> ProgressRelay | None:
+    """For a caller that reads event streams, and wants progress or may be asked something."""
+    if (token is None and not has_session) or not accepts_events(accept):
+        return None
+    # Log messages pass with progress; without, once the session has a level.
+    return ProgressRelay(progress.Wanted(token, None if token is None else progress.LOWEST_LOG_LEVEL))
 
 
 def item_call(
@@ -47,7 +63,7 @@ def item_call(
     token, meta = progress.split_meta(params.get("_meta"))
     if context.trace is not None and meta is not None:
         context.trace.adopt_late(take_parent(meta))
-    relay = ProgressRelay(progress.Wanted(token)) if token is not None and accepts_events(accept) else None
+    relay = _relay(token, accept, has_session=False)
     return ItemCall(method, name, is_address, sent, vendor=vendor, meta=meta or None, relay=relay, fault=fault)
 
 

@@ -20,6 +20,7 @@ from gateway.hot_path_request import HotPathRequest
 from proxy.calls.ask_item import ItemCall, ask_item
 from proxy.calls.call_tool import ToolCall, call_tool
 from proxy.calls.list_tools import list_tools
+from proxy.calls.seen_lists import Listed
 from proxy.outcomes import Asked, BadArguments, Delivered, Denied, Outcome, UnknownItem, VendorError
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import compact_tools, initialize, item_kinds, jsonrpc, progress
@@ -37,7 +38,7 @@ from proxy.protocol.modern.headers import McpHeaders
 from proxy.protocol.modern.requests import ModernRequest, read_message
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
-from proxy.views import compact_calls, mcp_items, mcp_outcomes, responses
+from proxy.views import change_streams, compact_calls, mcp_items, mcp_outcomes, responses
 from proxy.views.mcp_requests import check_scope, item_call, tool_call, vendor_names
 from proxy.views.progress_response import accepts_events, respond_with_progress
 from proxy.views.route import Route, count
@@ -80,7 +81,7 @@ async def answer(
         result = await compact_calls.answer(context, asked.params)
         return responses.json_response(jsonrpc.result(asked.id, results.complete(result, _server())))
     if asked.method == "subscriptions/listen":
-        return _listen(asked, accept)
+        return await _listen(context, route, vendor, asked, accept)
     return refused(errors.method_not_found(asked.id))
 
 
@@ -91,7 +92,7 @@ def refused(refusal: Refusal) -> HttpResponse:
 async def _discovered(context: RequestContext, route: Route, vendor: Vendor | None) -> dict[str, object]:
     how_to_find = compact_tools.INSTRUCTIONS if route.is_compact else ""
     server = initialize.server_info(settings.BASE_URL, gateway.__version__)
-    capabilities = await mcp_items.capabilities(context, vendor)
+    capabilities = await mcp_items.capabilities(context, vendor, tells_changes=True, is_compact=route.is_compact)
     return results.discovered(
         server, initialize.instructions(*vendor_names(context, vendor), how_to_find), capabilities
     )
@@ -118,13 +119,27 @@ async def _list(context: RequestContext, route: Route, vendor: Vendor | None, as
     return responses.json_parts((jsonrpc.result_head(asked.id) + before, listed.body, after + b"}"))
 
 
-def _listen(asked: ModernRequest, accept: str | None) -> HttpResponse:
+async def _listen(
+    context: RequestContext, route: Route, vendor: Vendor | None, asked: ModernRequest, accept: str | None
+) -> HttpResponseBase:
     if not accepts_events(accept):
         raise responses.HttpError(406, "not_acceptable", "Accept text/event-stream: a subscription is one.")
-    if not subscriptions.is_filter(asked.params.get("notifications")):
+    wanted = subscriptions.wanted(asked.params.get("notifications"))
+    if wanted is None:
         text = "params.notifications must say which notifications to send"
         return responses.json_response(jsonrpc.error(asked.id, jsonrpc.INVALID_PARAMS, text))
-    return responses.events(subscriptions.messages(asked.id, _server()))
+    declared = await mcp_items.capabilities(context, vendor, tells_changes=True, is_compact=route.is_compact)
+    kinds = [kind for kind in Listed if kind.value in wanted and declared.get(kind.value, {}).get("listChanged")]
+    if kinds:
+        stream = change_streams.stream_of(
+            *(context, vendor, kinds),
+            lambda kind: subscriptions.notification(asked.id, kind.notification),
+            first=subscriptions.begun(asked.id, [kind.value for kind in kinds]),
+            last=subscriptions.ended(asked.id, _server()),
+        )
+        if stream is not None:
+            return stream
+    return responses.events((subscriptions.begun(asked.id, ()), subscriptions.ended(asked.id, _server())))
 
 
 def _read_call(asked: ModernRequest, call: ToolCall, said: McpHeaders, accept: str | None) -> ToolCall:

@@ -77,6 +77,11 @@ def preflight() -> HttpResponse:
     return _without_body(204)
 
 
+def ended() -> HttpResponse:
+    """204, to the end of a session."""
+    return _without_body(204)
+
+
 def _without_body(status: int) -> HttpResponse:
     response = HttpResponse(status=status)
     del response.headers["Content-Type"]
@@ -136,6 +141,16 @@ def auth_throttled(admission: Admission) -> HttpError:
     refusal = rate_limited(admission.retry_after_s)
     refusal.headers |= limit_headers.headers(admission)
     return refusal
+
+
+def unknown_session() -> HttpError:
+    """404, to which a client begins a new session. Spec: MCP 2025-11-25, basic/transports, Session Management"""
+    return HttpError(404, "unknown_session", "This session has ended. Send initialize, without Mcp-Session-Id.")
+
+
+def no_more_streams() -> HttpError:
+    """405, which clients take for an endpoint without streams of its own."""
+    return HttpError(405, "method_not_allowed", "Too many streams are open. Use POST.", {"Allow": "POST, DELETE"})
 
 
 def unavailable() -> HttpError:

@@ -29,6 +29,7 @@ from proxy.failed_auth_throttle import AuthThrottled
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.outcomes import CacheStatus
 from proxy.request_context import RequestContext
+from proxy.sessions.client_session import SessionEnded
 from proxy.timing import Timing
 from proxy.trace import Trace
 from proxy.views import request_end, responses
@@ -118,6 +119,8 @@ class ServedRequest:
             error = fault
         elif isinstance(fault, InvalidBearer):
             error = responses.unauthorized(route.resource_path, route.scope, fault.reason)
+        elif isinstance(fault, SessionEnded):
+            error = responses.unknown_session()
         elif isinstance(fault, AuthThrottled):
             error = responses.auth_throttled(fault.admission)
         elif isinstance(fault, DatabaseUnavailable | AuditUnavailable | CoordinationUnavailable):

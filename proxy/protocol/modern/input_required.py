@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from proxy.protocol import jsonrpc, replies
 from proxy.protocol.modern.errors import MISSING_CAPABILITY
+from proxy.protocol.questions import CAPABILITY_OF, can_answer
 
 INPUT_REQUIRED: Final = "input_required"
 MAX_STATE_BYTES: Final = 64 * 1024  # of a vendor's state; a longer one is no usable answer
@@ -23,12 +24,6 @@ MAX_ASKED_BYTES: Final = 512 * 1024  # of a whole result: it is read at once
 MAX_NAMED: Final = 10  # capabilities in a text
 # The same for every fault of a state, so that an attempt teaches nothing.
 REFUSED: Final = "Invalid or expired requestState"
-# Methods that a vendor may ask with, and the capability that a caller must have declared.
-CAPABILITY_OF: Final = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
-}
 _TEXT_CHARACTERS: Final = 500
 
 _encode = msgspec.json.Encoder().encode
@@ -105,20 +100,14 @@ def asked_in_vain(asked: InputRequired, capabilities: Mapping[str, Any] | None) 
     """The methods of the questions that a caller with these capabilities cannot answer. `capabilities`: None for a
     caller that cannot be asked at all."""
     if capabilities is None:
-        return sorted({_questions.decode(each).method for each in asked.questions.values()}) or [INPUT_REQUIRED]
+        return methods(asked) or [INPUT_REQUIRED]
     return sorted(
         {found.method for found in map(_questions.decode, asked.questions.values()) if _lacks(found, capabilities)}
     )
 
 
 def _lacks(question: _Question, capabilities: Mapping[str, Any]) -> bool:
-    declared = capabilities.get(CAPABILITY_OF.get(question.method, ""))
-    if not isinstance(declared, Mapping):
-        return True
-    if question.method != "elicitation/create":
-        return False
-    # Without a mode, a capability means forms.
-    return question.params.mode not in (declared or {"form": {}})
+    return not can_answer(question.method, question.params.mode, capabilities)
 
 
 def passed_on(capabilities: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,6 +130,24 @@ def failed(methods: list[str], asked: InputRequired | None = None) -> bytes:
         "can’t be asked through the gateway, so the call ended. Clients of MCP 2026-07-28 that declare it can."
     )
     return _encode({"content": [{"type": "text", "text": text}], "isError": True})
+
+
+def unanswered(asked: InputRequired) -> bytes:
+    """A result that says what the client was asked and did not answer."""
+    text = f"The tool asked its user in the middle of the call ({', '.join(methods(asked))}). No answer came."
+    return _encode({"content": [{"type": "text", "text": text}], "isError": True})
+
+
+def methods(asked: InputRequired) -> list[str]:
+    """The methods of the questions, each once."""
+    return sorted({_questions.decode(each).method for each in asked.questions.values()})
+
+
+def answer_with(params: dict[str, Any], answers: Answers) -> None:
+    """Put the answers of this round in place of those of the one before."""
+    for name in ("inputResponses", "requestState"):
+        params.pop(name, None)
+    params |= answers.as_params()
 
 
 def capabilities_needed(error: replies.RpcError) -> list[str] | None:

@@ -1,9 +1,9 @@
-"""Pure: `subscriptions/listen`. The gateway announces no change, so each subscription ends at once, and says so.
+"""Pure: the messages of `subscriptions/listen`: what is honoured of the filter, each change, and the end.
 
 Spec: MCP 2026-07-28, basic/patterns/subscriptions · docs/decisions/0102
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -23,17 +23,31 @@ class _Filter(msgspec.Struct, rename="camel"):
     resource_subscriptions: list[str] = []
 
 
-def is_filter(notifications: object) -> bool:
-    """Whether these `params.notifications` are well-formed."""
+def wanted(notifications: object) -> frozenset[str] | None:
+    """The lists whose changes these `params.notifications` ask for; None if they are malformed."""
     try:
-        msgspec.convert(notifications, _Filter)
+        found = msgspec.convert(notifications, _Filter)
     except msgspec.ValidationError:
-        return False
-    return True
+        return None
+    asked = {
+        "tools": found.tools_list_changed,
+        "prompts": found.prompts_list_changed,
+        "resources": found.resources_list_changed,
+    }
+    return frozenset(name for name, is_asked in asked.items() if is_asked)
 
 
-def messages(message_id: MessageId, server: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """The acknowledgement, which honours nothing of the filter, and the result, which ends the subscription."""
-    own = {SUBSCRIPTION_ID: message_id}
-    begun = jsonrpc.notification(ACKNOWLEDGED, {"_meta": own, "notifications": {}})
-    return begun, jsonrpc.result(message_id, results.complete({"_meta": own}, server))
+def begun(message_id: MessageId, lists: Iterable[str]) -> bytes:
+    """The acknowledgement of the `lists` whose changes will be told."""
+    honoured = {f"{name}ListChanged": True for name in lists}
+    return jsonrpc.notification(ACKNOWLEDGED, {"_meta": {SUBSCRIPTION_ID: message_id}, "notifications": honoured})
+
+
+def notification(message_id: MessageId, method: str) -> bytes:
+    """A change."""
+    return jsonrpc.notification(method, {"_meta": {SUBSCRIPTION_ID: message_id}})
+
+
+def ended(message_id: MessageId, server: Mapping[str, Any]) -> bytes:
+    """The result, which ends the subscription."""
+    return jsonrpc.result(message_id, results.complete({"_meta": {SUBSCRIPTION_ID: message_id}}, server))

@@ -14,11 +14,14 @@ from tests.api.proxy.conftest import headers
 
 
 class Stream:
-    """One POST to the hot path. Call `read` for each message; without it the gateway finds nobody reading."""
+    """One request to the hot path. Call `read` for each message; without it the gateway finds nobody reading."""
 
-    def __init__(self, path: str, bearer: str, body: object, more: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, path: str, bearer: str, body: object, more: dict[str, str] | None = None, method: str = "POST"
+    ) -> None:
         sent = {"Host": "testserver", "Content-Type": "application/json", **headers(bearer, more or {})}
         scope = post_scope(path, [(name.lower().encode(), value.encode()) for name, value in sent.items()])
+        scope["method"] = method
         self.status = 0
         self.headers: dict[str, str] = {}
         self.comments = 0

@@ -31,7 +31,7 @@ async def test_a_server_is_discovered(agent: Agent, tenant: Tenant, jwt: str, ve
     found = answer.json()["result"]
     schema.DiscoverResult.model_validate(found)
     assert found["supportedVersions"] == [VERSION]
-    assert found["capabilities"] == {"tools": {"listChanged": False}}
+    assert found["capabilities"] == {"tools": {"listChanged": True}}
     assert (found["resultType"], found["ttlMs"], found["cacheScope"]) == ("complete", 0, "private")
     assert "Fake" in found["instructions"]
     assert found["_meta"][RESERVED + "serverInfo"]["name"] == "mcp-gateway"
@@ -207,8 +207,11 @@ def messages_of(answer: httpx.Response) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_subscription_honours_nothing_and_says_so(agent: Agent, tenant: Tenant, jwt: str, path: str) -> None:
-    wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["a:b"], "other": 1}}
+async def test_a_subscription_to_what_is_not_there_ends_and_says_so(
+    agent: Agent, tenant: Tenant, jwt: str, path: str
+) -> None:
+    """The vendor has no prompts, and no stream tells of changed resources."""
+    wanted = {"notifications": {"promptsListChanged": True, "resourceSubscriptions": ["a:b"], "other": 1}}
     answer = await ask(agent, bearer_of(tenant, jwt, path), "subscriptions/listen", wanted, path=path, id=7)
     begun, ended = messages_of(answer)
     own = {RESERVED + "subscriptionId": 7}

@@ -1,4 +1,4 @@
-"""A vendor with what the protocol's conformance suite asks servers for: `conformance_server.py everything|tools PORT`.
+"""A vendor with what the protocol's conformance suite asks for: `conformance_server.py everything|tools|changes PORT`.
 
 A tool that does not get what it needs of its client answers an error of its own, as the suite's notes ask.
 Runs on the newest Python SDK.
@@ -135,29 +135,54 @@ async def reconnection(ctx: Context, arguments: dict[str, Any]) -> Blocks:
     return [text("The stream was closed and taken up again.")]
 
 
-async def sampling(ctx: Context, arguments: dict[str, Any]) -> Blocks:
-    content = types.TextContent(type="text", text=str(arguments.get("prompt", "")))
-    params = types.CreateMessageRequestParams(
-        messages=[types.SamplingMessage(role="user", content=content)], max_tokens=100
-    )
-    related = ServerMessageMetadata(related_request_id=ctx.request_id)
-    request = types.CreateMessageRequest(params=params)
-    answer = await ctx.session.send_request(request, types.CreateMessageResult, metadata=related)
-    return [text(f"LLM response: {answer.content}")]
+DEFAULTS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "default": "John Doe"},
+        "age": {"type": "integer", "default": 30},
+        "score": {"type": "number", "default": 95.5},
+        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+        "verified": {"type": "boolean", "default": True},
+    },
+    "required": [],
+}
+TITLED = [{"const": f"value{number}", "title": f"{word} Option"} for number, word in enumerate(("First", "Second"), 1)]
+OPTIONS = ["option1", "option2", "option3"]
+ENUMS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "untitledSingle": {"type": "string", "enum": OPTIONS},
+        "titledSingle": {"type": "string", "oneOf": TITLED},
+        "legacyEnum": {"type": "string", "enum": ["opt1", "opt2"], "enumNames": ["Option One", "Option Two"]},
+        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": OPTIONS}},
+        "titledMulti": {"type": "array", "items": {"anyOf": TITLED}},
+    },
+    "required": [],
+}
 
 
-def asks(schema: dict[str, Any]) -> Tool:
-    """A tool that asks the person behind the client to fill in a form."""
-
-    async def tool(ctx: Context, arguments: dict[str, Any]) -> Blocks:
-        answer = await ctx.session.elicit_form("Please answer.", schema, related_request_id=ctx.request_id)
-        return [text(f"Elicitation completed: action={answer.action}, content={answer.content}")]
-
-    return tool
+async def asks_in_the_middle(
+    ctx: Context, params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
+    """By a request to the client, or by a result where the revision has no such requests."""
+    question = ASKING[params.name](params.arguments or {})
+    if ctx.session.can_send_request:
+        kind = types.CreateMessageResult if isinstance(question, types.CreateMessageRequest) else types.ElicitResult
+        related = ServerMessageMetadata(related_request_id=ctx.request_id)
+        answer: Any = await ctx.session.send_request(question, kind, metadata=related)
+    else:
+        answer = (params.input_responses or {}).get("question")
+        if answer is None:
+            return types.InputRequiredResult(input_requests={"question": question})
+    return types.CallToolResult(content=[text(f"LLM response or elicitation completed: {answer}")])
 
 
 def form(message: str, name: str, kind: str = "string") -> types.ElicitRequest:
-    schema = {"type": "object", "properties": {name: {"type": kind}}, "required": [name]}
+    return asks(message, {"type": "object", "properties": {name: {"type": kind}}, "required": [name]})
+
+
+def asks(message: str, schema: dict[str, Any]) -> types.ElicitRequest:
+    """A form for the person behind the client."""
     return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
 
 
@@ -212,15 +237,20 @@ TOOLS: dict[str, tuple[Tool, str, dict[str, Any]]] = {
     "test_tool_with_progress": (tool_with_progress, "Reports progress while it runs.", PLAIN),
     "test_error_handling": (error_handling, "Fails.", PLAIN),
     "test_missing_capability": (missing_capability, "Needs a client that can sample.", PLAIN),
-    "test_streaming_elicitation": (asks(PLAIN), "Asks the person, in the middle of a stream.", PLAIN),
     "test_logging_tool": (tool_with_logging, "Logs while it runs.", PLAIN),
     "test_x_mcp_header": (simple_text, "Takes an argument that a header repeats.", MIRRORED),
     "test_reconnection": (reconnection, "Closes its stream before it answers.", PLAIN),
-    "test_sampling": (sampling, "Asks the client's model.", PROMPT),
-    "test_elicitation": (asks(PLAIN), "Asks the person.", PLAIN),
-    "test_elicitation_sep1034_defaults": (asks(PLAIN), "Asks the person, with defaults.", PLAIN),
-    "test_elicitation_sep1330_enums": (asks(PLAIN), "Asks the person, with choices.", PLAIN),
     "json_schema_2020_12_tool": (simple_text, "Takes arguments of every kind of schema.", SCHEMA_2020_12),
+}
+
+
+Question = types.CreateMessageRequest | types.ElicitRequest
+ASKING: dict[str, Callable[[dict[str, Any]], Question]] = {
+    "test_sampling": lambda arguments: sample(str(arguments.get("prompt", ""))),
+    "test_elicitation": lambda arguments: form(str(arguments.get("message", "")), "username"),
+    "test_streaming_elicitation": lambda arguments: form("Please answer.", "name"),
+    "test_elicitation_sep1034_defaults": lambda arguments: asks("Please check.", DEFAULTS),
+    "test_elicitation_sep1330_enums": lambda arguments: asks("Please choose.", ENUMS),
 }
 
 
@@ -230,6 +260,7 @@ async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) 
         tools=[
             types.Tool(name=name, description=words, input_schema=schema) for name, (_, words, schema) in TOOLS.items()
         ]
+        + [types.Tool(name=name, description="Asks the client.", input_schema=PROMPT) for name in ASKING]
         + [types.Tool(name=PREFIX + name, description="Asks first.", input_schema=PLAIN) for name in ROUNDS]
     )
 
@@ -241,6 +272,8 @@ async def call_tool(
     if params.name.startswith(PREFIX):
         return in_rounds(ctx, params)
     try:
+        if params.name in ASKING:
+            return await asks_in_the_middle(ctx, params)
         return types.CallToolResult(content=await TOOLS[params.name][0](ctx, params.arguments or {}))
     except (RuntimeError, KeyError, MCPError) as fault:
         if isinstance(fault, MCPError) and fault.code == MISSING_REQUIRED_CLIENT_CAPABILITY:
@@ -345,10 +378,39 @@ BESIDE_TOOLS: dict[str, Any] = {
 }
 
 
+class Changing:
+    """Lists that grow by one entry with each call of a tool, which announces it on the stream of the call."""
+
+    def __init__(self) -> None:
+        self.tools, self.prompts = ["tool_change", "prompt_change"], ["prompt"]
+
+    async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[types.Tool(name=name, description="Changes a list.", input_schema=PLAIN) for name in self.tools]
+        )
+
+    async def list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[types.Prompt(name=name, description="One.") for name in self.prompts])
+
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        note: types.ServerNotification
+        if params.name == "prompt_change":
+            self.prompts.append(f"prompt{len(self.prompts)}")
+            note = types.PromptListChangedNotification()
+        else:
+            self.tools.append(f"tool{len(self.tools)}")
+            note = types.ToolListChangedNotification()
+        await ctx.session.send_notification(note, ctx.request_id)
+        return types.CallToolResult(content=[text("Changed.")])
+
+
 if __name__ == "__main__":
     offers, port = sys.argv[1:]
     beside = BESIDE_TOOLS if offers == "everything" else {}
-    server: Server[Any] = Server(
-        "conformance", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool, **beside
-    )
+    tools: dict[str, Any] = {"on_list_tools": list_tools, "on_call_tool": call_tool}
+    if offers == "changes":
+        changing = Changing()
+        tools = {"on_list_tools": changing.list_tools, "on_call_tool": changing.call_tool}
+        beside = {"on_list_prompts": changing.list_prompts}
+    server: Server[Any] = Server("conformance", version="1.0.0", **tools, **beside)
     uvicorn.run(server.streamable_http_app(), host="127.0.0.1", port=int(port), log_level="warning")

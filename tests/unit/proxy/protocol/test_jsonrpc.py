@@ -69,7 +69,12 @@ def test_a_message_without_id_is_a_notification() -> None:
 
 @pytest.mark.parametrize("member", [{"result": {}}, {"error": {"code": 1, "message": "x"}}, {"result": None}])
 def test_an_answer_is_a_response(member: dict[str, Any]) -> None:
-    assert parse_message({"jsonrpc": "2.0", "id": 1} | member) == Response()
+    assert parse_message({"jsonrpc": "2.0", "id": 1} | member) == Response(1, member.get("result"), member.get("error"))
+
+
+@pytest.mark.parametrize("message_id", [None, True, 1.5, [1], {}])
+def test_an_answer_may_have_an_unreadable_id(message_id: object) -> None:
+    assert parse_message({"jsonrpc": "2.0", "id": message_id, "result": {}}) == Response(None, {})
 
 
 @pytest.mark.parametrize("obj", [None, 1, "ping", True, [], [ping()]])

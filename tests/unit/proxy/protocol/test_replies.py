@@ -105,7 +105,7 @@ def test_a_notification_is_kept_whole() -> None:
 @pytest.mark.parametrize("message_id", [3, "3"])
 def test_a_request_of_the_vendor(message_id: str | int) -> None:
     data = message(id=message_id, method="elicitation/create", params={})
-    assert parse_message(data) == VendorRequest(message_id, "elicitation/create")
+    assert parse_message(data) == VendorRequest(message_id, "elicitation/create", data)
 
 
 @pytest.mark.parametrize(

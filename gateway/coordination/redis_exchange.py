@@ -1,0 +1,56 @@
+"""The exchange on Redis. Waiting has a connection of its own: a blocked connection answers nothing else."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from gateway.coordination import resp
+from gateway.coordination.exchange import MAX_TAKEN
+from gateway.coordination.pipelined_redis import PipelinedRedis
+from gateway.coordination.redis_faults import described
+from gateway.coordination.resp import ErrorReply
+from gateway.coordination.store import CoordinationUnavailable
+
+TIMEOUT_S = 0.5
+LONGEST_WAIT_S = 5.0  # of one blocking read
+
+
+class RedisExchange:
+    """Implements Exchange. Each command has one key."""
+
+    def __init__(self, url: str, prefix: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._prefix = prefix
+        self._redis = PipelinedRedis(url, timeout_s=timeout_s)
+        self._waiting = PipelinedRedis(url, timeout_s=LONGEST_WAIT_S + timeout_s)
+
+    async def get(self, name: str) -> bytes | None:
+        return cast("bytes | None", await _execute(self._redis, "GET", self._key(name)))
+
+    async def put(self, name: str, value: bytes, ttl_s: int) -> None:
+        await _execute(self._redis, "SET", self._key(name), value, "EX", ttl_s)
+
+    async def push(self, box: str, message: bytes, ttl_s: int) -> None:
+        await _execute(self._redis, "RPUSH", self._key(box), message)
+        await _execute(self._redis, "EXPIRE", self._key(box), ttl_s)
+
+    async def take(self, box: str, wait_s: float) -> list[bytes]:
+        wait = f"{min(wait_s, LONGEST_WAIT_S):.3f}"
+        first = cast("list[bytes] | None", await _execute(self._waiting, "BLPOP", self._key(box), wait))
+        if first is None:
+            return []
+        more = await _execute(self._redis, "LPOP", self._key(box), MAX_TAKEN - 1)
+        return [first[1], *cast("list[bytes]", more or [])]
+
+    def close(self) -> None:
+        self._redis.close()
+        self._waiting.close()
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}{name}"
+
+
+async def _execute(connection: PipelinedRedis, *parts: str | bytes | int) -> object:
+    try:
+        return await connection.execute(resp.command(*parts))
+    except (ErrorReply, OSError) as fault:
+        raise CoordinationUnavailable(described(fault)) from fault

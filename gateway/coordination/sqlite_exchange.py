@@ -1,0 +1,95 @@
+"""The exchange of one host without Redis: a SQLite file that its processes open. It may be deleted at any time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gateway.coordination.exchange import MAX_TAKEN
+from gateway.coordination.store import CoordinationUnavailable
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value BLOB NOT NULL, expires_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS message
+    (number INTEGER PRIMARY KEY, box TEXT NOT NULL, body BLOB NOT NULL, expires_ms INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS message_box ON message (box, number);
+"""
+LOOK_EVERY_S = 0.05
+_LOCK_TIMEOUT_S = 2.0  # to wait for another process's transaction
+_SWEEP_EVERY = 100  # writes between deletions of what has expired
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class SQLiteExchange:
+    """Implements Exchange. A statement takes some tens of microseconds, so it runs in the event loop."""
+
+    def __init__(self, path: Path, now_ms: Callable[[], int] = _wall_ms) -> None:
+        self._path = path
+        self._now_ms = now_ms
+        self._connection: sqlite3.Connection | None = None
+        self._pid = 0
+        self._writes = 0
+
+    async def get(self, name: str) -> bytes | None:
+        rows = self._execute("SELECT value FROM kept WHERE name = ? AND expires_ms > ?", name, self._now_ms())
+        return rows[0][0] if rows else None
+
+    async def put(self, name: str, value: bytes, ttl_s: int) -> None:
+        self._write("INSERT OR REPLACE INTO kept (name, value, expires_ms) VALUES (?, ?, ?)", name, value, ttl_s=ttl_s)
+
+    async def push(self, box: str, message: bytes, ttl_s: int) -> None:
+        self._write("INSERT INTO message (box, body, expires_ms) VALUES (?, ?, ?)", box, message, ttl_s=ttl_s)
+
+    async def take(self, box: str, wait_s: float) -> list[bytes]:
+        for _ in range(max(1, round(wait_s / LOOK_EVERY_S))):
+            if found := self._take(box):
+                return found
+            await asyncio.sleep(LOOK_EVERY_S)
+        return []
+
+    def close(self) -> None:
+        if self._connection is not None and self._pid == os.getpid():
+            self._connection.close()
+        self._connection = None
+
+    def _take(self, box: str) -> list[bytes]:
+        if not self._execute("SELECT 1 FROM message WHERE box = ? LIMIT 1", box):
+            return []  # the usual case takes no write lock
+        rows = self._execute(
+            "DELETE FROM message WHERE number IN (SELECT number FROM message WHERE box = ? ORDER BY number LIMIT ?)"
+            " RETURNING number, body, expires_ms",
+            *(box, MAX_TAKEN),
+        )
+        return [body for _, body, expires_ms in sorted(rows) if expires_ms > self._now_ms()]
+
+    def _write(self, sql: str, *values: str | bytes, ttl_s: int) -> None:
+        now_ms = self._now_ms()
+        self._execute(sql, *values, now_ms + ttl_s * 1000)
+        self._writes += 1
+        if self._writes % _SWEEP_EVERY == 0:
+            self._execute("DELETE FROM kept WHERE expires_ms <= ?", now_ms)
+            self._execute("DELETE FROM message WHERE expires_ms <= ?", now_ms)
+
+    def _execute(self, sql: str, *values: str | bytes | int) -> list[Any]:
+        try:
+            return self._open().execute(sql, values).fetchall()
+        except sqlite3.Error as fault:
+            raise CoordinationUnavailable(type(fault).__name__) from fault
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None or self._pid != os.getpid():  # SQLite connections must not cross a fork
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self._path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=OFF")  # the file need not survive a crash of the host
+            connection.executescript(_SCHEMA)
+            self._connection, self._pid = connection, os.getpid()
+        return self._connection

@@ -1,0 +1,120 @@
+"""Pure: a vendor's requests to its caller in the middle of a call, in the earlier revisions, and their answers.
+
+Spec: MCP 2025-11-25, client/elicitation, client/sampling, client/roots · docs/decisions/0110
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from proxy.protocol import jsonrpc, progress
+
+# Methods that a vendor may ask with, and the capability that a caller must have declared.
+CAPABILITY_OF: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+# Members of each capability that a vendor may rely on. Others, and their values, are of no use to it here.
+_MEMBERS: Final = {"elicitation": ("form", "url"), "sampling": ("tools", "context"), "roots": ()}
+MAX_QUESTION_BYTES: Final = 512 * 1024
+MAX_ANSWER_BYTES: Final = 512 * 1024
+NOT_ANSWERED: Final = -32001  # as SDKs report a request that took too long
+
+
+class VendorQuestion(msgspec.Struct, frozen=True):
+    """`params`: JSON as the vendor sent it, without the members of `_meta` that are of its own connection."""
+
+    method: str
+    params: dict[str, Raw]
+    mode: str  # of an elicitation
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """An answer as JSON: `member` is `result` or `error`."""
+
+    member: str
+    raw: bytes
+
+    @property
+    def is_result(self) -> bool:
+        return self.member == "result"
+
+    def message(self, message_id: jsonrpc.MessageId) -> bytes:
+        """The response to request `message_id` of a vendor."""
+        if self.is_result:
+            return jsonrpc.result_bytes(message_id, self.raw)
+        return jsonrpc.error_bytes(message_id, self.raw)
+
+
+class _Mode(msgspec.Struct):
+    mode: str = "form"
+
+
+class _Request(msgspec.Struct):
+    method: str
+    params: dict[str, Raw] = {}
+
+
+_requests = msgspec.json.Decoder(_Request)
+_modes = msgspec.json.Decoder(_Mode)
+_metas = msgspec.json.Decoder(dict[str, Any])
+_encode = msgspec.json.Encoder().encode
+
+
+def declared(capabilities: object) -> dict[str, dict[str, Any]]:
+    """Those of a client's capabilities that a vendor may rely on, in one spelling; {} for what is no such object."""
+    if not isinstance(capabilities, Mapping):
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    for name, members in _MEMBERS.items():
+        said = capabilities.get(name)
+        if isinstance(said, Mapping):
+            found[name] = {member: {} for member in members if isinstance(said.get(member), Mapping)}
+    return found
+
+
+def can_answer(method: str, mode: str, capabilities: Mapping[str, Any]) -> bool:
+    """Whether a client with these capabilities answers `method`. `mode`: of an elicitation."""
+    said = capabilities.get(CAPABILITY_OF.get(method, ""))
+    if not isinstance(said, Mapping):
+        return False
+    # Without a mode, a capability means forms.
+    return method != "elicitation/create" or mode in (said or {"form": {}})
+
+
+def read(raw: bytes) -> VendorQuestion | None:
+    """The question in a request, with `method` and `params`; None for one that cannot be passed on."""
+    if len(raw) > MAX_QUESTION_BYTES:
+        return None
+    try:
+        asked = _requests.decode(raw)
+        params = dict(asked.params)
+        if "_meta" in params:
+            _, rest = progress.split_meta(_metas.decode(params.pop("_meta")))
+            if rest:
+                params["_meta"] = Raw(_encode(rest))
+        mode = _modes.decode(_encode(params)).mode if asked.method == "elicitation/create" else ""
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return VendorQuestion(asked.method, params, mode)
+
+
+def reply_of(answer: jsonrpc.Response) -> Reply | None:
+    """A caller's answer; None for one that is neither a result nor an error, or too long."""
+    member, value = ("error", answer.error) if answer.result is None else ("result", answer.result)
+    if type(value) is not dict or (answer.error is not None and answer.result is not None):
+        return None
+    if member == "error" and not (type(value.get("code")) is int and type(value.get("message")) is str):
+        return None
+    raw = _encode(value)
+    return Reply(member, raw) if len(raw) <= MAX_ANSWER_BYTES else None
+
+
+def failure(text: str) -> Reply:
+    """The answer in place of one that did not come."""
+    return Reply("error", _encode({"code": NOT_ANSWERED, "message": text}))

@@ -1,0 +1,54 @@
+"""The parts of callers' sessions that change, for all processes. docs/decisions/0110"""
+
+from __future__ import annotations
+
+import hmac
+from collections import OrderedDict
+
+import msgspec
+import structlog
+
+from gateway.coordination.exchange import Exchange
+from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
+from gateway.lib.bounded import put_newest
+from proxy.sessions.client_session import LIFETIME_S, ClientSession, SessionState
+
+log = structlog.get_logger(__name__)
+MAX_KNOWN = 10_000  # states of one process; most sessions have none
+_decoder = msgspec.msgpack.Decoder(SessionState)
+
+
+class SessionStates:
+    """One event loop."""
+
+    def __init__(self, store: CoordinationStore, exchange: Exchange, secret: bytes) -> None:
+        """`secret` is the deployment's."""
+        self._store, self._exchange = store, exchange
+        self._names = hmac.digest(secret, b"session-states|names", "sha256")
+        self._known: OrderedDict[bytes, tuple[str, SessionState]] = OrderedDict()  # by session, with its epoch
+
+    async def at(self, session: ClientSession, epoch: str) -> SessionState:
+        """The state at this value of the session's epoch; the first one while the exchange is away."""
+        if not epoch:  # never changed
+            return SessionState()
+        known = self._known.get(session.id)
+        if known is not None and known[0] == epoch:
+            return known[1]
+        try:
+            raw = await self._exchange.get(self._name(session))
+            found = SessionState() if raw is None else _decoder.decode(raw)
+        except (CoordinationUnavailable, msgspec.MsgspecError) as fault:
+            log.info("state of a session not read", fault=type(fault).__name__)
+            return known[1] if known is not None else SessionState()
+        put_newest(self._known, session.id, (epoch, found), MAX_KNOWN)
+        return found
+
+    async def change(self, session: ClientSession, state: SessionState) -> None:
+        """All processes know it at the session's next request. Raises: CoordinationUnavailable."""
+        await self._exchange.put(self._name(session), msgspec.msgpack.encode(state), LIFETIME_S)
+        if await self._store.begin_epochs([session.epoch]) is None:
+            raise CoordinationUnavailable("away")
+        await self._store.renew_epoch(session.epoch)
+
+    def _name(self, session: ClientSession) -> str:
+        return f"session:{hmac.digest(self._names, session.id, 'sha256').hex()}"

@@ -1,0 +1,93 @@
+"""Sessions of callers of the earlier revisions: begin, answers to questions, end. docs/decisions/0110"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from django.http import HttpResponse
+
+from gateway.hot_path_request import HotPathRequest
+from proxy.protocol import jsonrpc, log_levels, questions
+from proxy.request_context import RequestContext
+from proxy.sessions import client_session
+from proxy.sessions.question_desk import NoSuchQuestion
+from proxy.views import responses
+from proxy.views.route import Route, ServedRequest, count
+
+HEADER = "Mcp-Session-Id"
+_META = "HTTP_MCP_SESSION_ID"
+_LEVELS = ", ".join(log_levels.RANKS)
+NO_QUESTION = "No question with this id waits for an answer"
+
+
+def has_id(request: HotPathRequest) -> bool:
+    return _META in request.META
+
+
+def open_session(context: RequestContext, request: HotPathRequest, route: Route) -> None:
+    """Writes `context.session`, if the request names one. Raises: SessionEnded."""
+    session_id = request.META.get(_META)
+    if session_id is not None:
+        context.session = client_session.opened(context.caller.principal, route.resource_path, session_id)
+
+
+def begin(context: RequestContext, route: Route, params: dict[str, Any], response: HttpResponse) -> HttpResponse:
+    """Name a session in the answer to `initialize`, for a client that can answer a vendor's questions."""
+    capabilities = questions.declared(params.get("capabilities"))
+    if capabilities:
+        response.headers[HEADER] = client_session.issued(context.caller.principal, route.resource_path, capabilities)
+    return response
+
+
+def begins(params: dict[str, Any]) -> bool:
+    """Whether `initialize` with these params begins a session."""
+    return bool(questions.declared(params.get("capabilities")))
+
+
+async def set_log_level(context: RequestContext, message: jsonrpc.Request) -> bytes:
+    """The answer to `logging/setLevel`, for a caller with a session. Raises: CoordinationUnavailable."""
+    level = message.params.get("level")
+    if context.session is None:
+        return jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found")
+    if not isinstance(level, str) or level not in log_levels.RANKS:
+        return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, f"params.level must be one of {_LEVELS}")
+    state = msgspec.structs.replace(context.session_state, log_level=level)
+    if state != context.session_state:
+        await context.runtime.session_states.change(context.session, state)
+    return jsonrpc.result_bytes(message.id, b"{}")
+
+
+async def take_answers(context: RequestContext, messages: Iterable[object]) -> HttpResponse:
+    """202 once the calls that wait have their answers; 400 if none waits for one of them. Raises: as `count`."""
+    await count(context)
+    session = context.session
+    for message in messages:
+        if session is None or not isinstance(message, jsonrpc.Response):
+            continue
+        try:
+            await context.runtime.questions.answer(context.caller.principal, session, message)
+        except NoSuchQuestion:
+            return responses.json_response(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, NO_QUESTION), 400)
+    return responses.accepted()
+
+
+async def end(request: HotPathRequest, route: Route) -> HttpResponse:
+    """DELETE: processes know the session no more from their next request on."""
+    served = ServedRequest(request, replace(route, method="DELETE"))
+    try:
+        context = await served.open()
+        if context is None:
+            return served.preflight()
+        open_session(context, request, route)
+        await count(context)
+        if context.session is not None:
+            state = client_session.SessionState(is_ended=True)
+            await context.runtime.session_states.change(context.session, state)
+        response = responses.ended()
+    except Exception as fault:
+        response = await served.refusal(fault)
+    served.finish(response)
+    return response

@@ -1,0 +1,81 @@
+"""One contract for every exchange: the file of one host, and Redis where the run has one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from gateway.coordination.exchange import MAX_TAKEN, Exchange
+from gateway.coordination.redis_exchange import RedisExchange
+from gateway.coordination.sqlite_exchange import SQLiteExchange
+from gateway.coordination.store import CoordinationUnavailable
+
+
+def new_exchange(kind: str, folder: Path, prefix: str) -> Exchange:
+    return RedisExchange(settings.REDIS_URL, prefix) if kind == "redis" else SQLiteExchange(folder / "x.sqlite3")
+
+
+@pytest.fixture(params=["file", *(["redis"] if settings.REDIS_URL else [])])
+async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Exchange, Exchange]]:
+    """Two processes."""
+    prefix = f"contract-{uuid.uuid4().hex}:"
+    made = [new_exchange(request.param, tmp_path, prefix) for _ in range(2)]
+    yield made[0], made[1]
+    for each in made:
+        each.close()
+
+
+async def test_values(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    assert await here.get("a") is None
+    await here.put("a", b"\x00\xff", 60)
+    await there.put("b", b"", 60)
+    assert (await there.get("a"), await here.get("b"), await here.get("c")) == (b"\x00\xff", b"", None)
+    await there.put("a", b"2", 60)
+    assert await here.get("a") == b"2"
+
+
+async def test_a_message_is_taken_once_and_in_order(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    for number in range(MAX_TAKEN + 5):
+        await here.push("box", b"%d" % number, 60)
+    await here.push("another", b"x", 60)
+    taken = [*await there.take("box", 0.1), *await here.take("box", 0.1)]
+    assert taken == [b"%d" % number for number in range(MAX_TAKEN + 5)]
+    assert await there.take("box", 0.05) == []
+
+
+async def test_who_waits_gets_what_comes(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    waiting = asyncio.ensure_future(there.take("box", 5))
+    await asyncio.sleep(0.1)
+    assert await here.get("nothing") is None, "another is not held up"
+    began_s = time.monotonic()
+    await here.push("box", b"1", 60)
+    assert await waiting == [b"1"]
+    assert time.monotonic() - began_s < 2
+
+
+async def test_a_file_forgets_what_is_too_old(tmp_path: Path) -> None:
+    now_ms = [0]
+    made = SQLiteExchange(tmp_path / "x.sqlite3", lambda: now_ms[0])
+    await made.put("a", b"1", 1)
+    await made.push("box", b"1", 1)
+    now_ms[0] = 1_001
+    assert await made.get("a") is None
+    assert await made.take("box", 0.01) == []
+    made.close()
+
+
+async def test_an_exchange_that_is_away_says_so(tmp_path: Path) -> None:
+    (tmp_path / "x.sqlite3").write_bytes(b"no database" * 100)
+    with pytest.raises(CoordinationUnavailable):
+        await SQLiteExchange(tmp_path / "x.sqlite3").get("a")
+    with pytest.raises(CoordinationUnavailable):
+        await RedisExchange("redis://127.0.0.1:9/0", "x:").get("a")
