@@ -59,7 +59,7 @@ def change_role(*, actor: User, organization: Organization, user_id: UUID, role:
 
 @transaction.atomic
 def remove_member(*, actor: User | Actor, organization: Organization, user_id: UUID) -> None:
-    """End a membership with its server access, teams and tokens. Spec: §4.4 · D45, D162
+    """End a membership with its server access, teams, tokens and invitations. Spec: §4.4 · D45, D162 · decisions/0078
 
     Raises: NotFound; Forbidden if an admin removes an admin or owner; LastOwner. Support staff (`Actor`) may remove
     all but the last owner.
