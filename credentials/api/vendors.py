@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from gateway.catalog import registry
+from gateway.catalog.vendor import CONNECTION_LEVELS
 from gateway.web.api_view import ApiView
 from gateway.web.gate import Gate
 from gateway.web.operation import NAME, Operation
@@ -32,6 +33,11 @@ class VendorOut(serializers.Serializer[Any]):
     category = serializers.CharField()
     docsUrl = serializers.CharField(source="docs_url")
     fields = FieldOut(many=True)  # type: ignore[assignment]
+    signIn = serializers.ListField(
+        child=serializers.ChoiceField(CONNECTION_LEVELS),
+        source="sign_in_levels",
+        help_text="Who may be connected by signing in at the vendor; empty if no one can.",
+    )
 
 
 class VendorList(ApiView):

@@ -126,6 +126,11 @@ class Vendor(msgspec.Struct, frozen=True):
         return bool(self.fields) or self.oauth is None
 
     @property
+    def sign_in_levels(self) -> tuple[str, ...]:
+        """Those of CONNECTION_LEVELS at which the vendor may be signed in to."""
+        return self.oauth.connections if self.oauth is not None else ()
+
+    @property
     def customer_supplied_url(self) -> bool:
         """The address depends on the credential; such a vendor is never probed. Spec: §3 · contract §4"""
         return "{" in self.url  # the parser allows a brace only as part of a placeholder

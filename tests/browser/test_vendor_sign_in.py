@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from gateway.supervisor.secret_store import load_secrets
 from tests.browser.conftest import Visitor, visitors
+from tests.browser.looking import SCREENS, faults_in
 from tests.clients import programs
 from tests.e2e.started import ROOT, Started, started
 from tests.vendors import servers
@@ -31,6 +32,18 @@ url = "{url}"
 docs_url = "https://vendor.example/docs"
 timeout_seconds = 10
 [vendor.oauth]
+"""
+# It takes a key, too.
+KEY = """
+[[vendor.headers]]
+name = "Authorization"
+value = "Bearer {key}"
+[[vendor.fields]]
+name = "key"
+label = "API key"
+secret = true
+required = true
+help = "Create it on the page of your account."
 """
 NAMES = {"python": "Python SDK", "typescript": "TypeScript SDK", "provider": "Oidc Provider"}
 # By vendor: a tool, and what it says to a caller with the scopes that the vendor grants.
@@ -60,7 +73,7 @@ def with_vendors(tmp_path_factory: pytest.TempPathFactory, vendors: dict[str, Ru
     folder = tmp_path_factory.mktemp("sign-in")
     file = folder / "vendors.toml"
     entries = (CATALOG.format(slug=slug, name=NAMES[slug], url=each.mcp_url) for slug, each in vendors.items())
-    file.write_text("".join(entries))
+    file.write_text("".join(entries).replace("[vendor.oauth]", f"[vendor.oauth]{KEY}", 1))
     with started(folder / "service") as service:
         service.wait_ready()
         environment = {**service.variables, **load_secrets(service.var, {}, has_database=True)}
@@ -129,6 +142,20 @@ def test_a_person_connects_and_disconnects(visit: Callable[..., Visitor], vendor
     page.get_by_role("button", name="Disconnect").click()
     expect(page.get_by_text("Disconnected.")).to_be_visible()
     expect(page.get_by_role("button", name=f"Connect {NAMES[vendor]}")).to_be_visible()
+
+
+def test_a_page_with_both_ways_takes_a_key_and_is_accessible(visit: Callable[..., Visitor]) -> None:
+    someone = visit()
+    org = someone.found_organization()
+    page = someone.open(f"{org}/vendors/python/settings")
+    assert faults_in(page, SCREENS) == []
+    page.get_by_label("API key").fill("wrong")
+    page.get_by_role("button", name="Use this key").click()
+    expect(page.get_by_text("rejected these credentials")).to_be_visible()
+    page.get_by_role("button", name="Connect Python SDK").click()
+    expect(page.get_by_text("Python SDK is connected.")).to_be_visible()
+    expect(page.get_by_text("A key takes the place of the organization’s connection")).to_be_visible()
+    assert faults_in(page, SCREENS) == []
 
 
 def test_a_sign_in_of_another_browser_ends_in_words(visit: Callable[..., Visitor]) -> None:

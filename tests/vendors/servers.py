@@ -271,9 +271,11 @@ def node_oauth_server(program: str) -> Iterator[RunningServer]:
     node = newer_node()
     if node is None or not OIDC_PROVIDER.exists():
         raise ServerStartError(f"{program} needs Node.js {NEWER_NODE}, and oidc-provider {INSTALL_HINT}")
-    with running_server(
-        program.removesuffix(".mjs"), _program(program, python=Path(node)), _asks_for_a_token
-    ) as server:
+
+    def command_for(port: int) -> Sequence[str]:
+        return (node, "--require", str(HERE / "loopback.cjs"), str(HERE / "programs" / program), str(port))
+
+    with running_server(program.removesuffix(".mjs"), command_for, _asks_for_a_token) as server:
         yield server
 
 
