@@ -91,7 +91,7 @@ class LogPage(OrgPage):
         return latest_labels(self.log, self.organization.id, self.subject)
 
     def suggestions(self, people: People) -> dict[str, list[str]]:
-        """What the fields of the filters suggest, by the id of the list."""
+        """Texts that the fields of the filters suggest, by the id of the list."""
         return {"people": people.listed}
 
     def meant(self, name: str, value: str) -> str:

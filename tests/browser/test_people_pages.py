@@ -64,6 +64,7 @@ def test_from_an_invitation_to_a_team_and_out_again(visitor: NewVisitor) -> None
     expect(dialog.get_by_role("button", name="Copy the link")).to_be_focused()
     page.keyboard.press("Enter")
     expect(dialog.get_by_role("button", name="Copied the link")).to_be_visible()
+    expect(page.locator("tbody tr").first).to_contain_text("in 7 days")
     assert page.evaluate("navigator.clipboard.readText()") == f"{owner.base}{link}"
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()

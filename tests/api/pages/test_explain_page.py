@@ -101,6 +101,9 @@ def test_admins_name_people_and_service_clients(connected: Site) -> None:
     for who in (client.client_id, str(client.id), client.subject):
         found = ask(connected, "admin", who).context["explanation"].steps[0].detail
         assert found.startswith("build bot is an agent of Acme")
+        steps = ask(connected, "admin", who).context["explanation"].steps
+        (access,) = [step.detail for step in steps if step.name == "grant"]
+        assert access == "build bot can use Fake: the agent isn’t limited to chosen vendors."
     form = text(ask(connected, "admin", tool=""))
     assert '<option value="member@example.com">Member</option>' in form
     assert client.client_id in form

@@ -129,6 +129,13 @@ def test_a_key_is_made_by_admins_and_asked_for_by_members(site: Site) -> None:
     assert "Ask an admin: Owner, Admin" in page
 
 
+def test_a_sign_in_page_is_no_fault_and_the_plain_call_runs_a_tool(site: Site) -> None:
+    page = text(setup(site, who="member"))
+    assert "You sign in with your browser, so no key is needed." in page
+    assert "The client opens a sign-in page</dt><dd>That’s expected: sign in and choose Allow.</dd>" in page
+    assert '{"tool":' in filled("curl-rest").code
+
+
 def test_the_example_names_a_vendor_that_the_reader_can_use(site: Site) -> None:
     assert "/v1/&lt;vendor&gt;/cli" in text(setup(site, client="curl-rest"))
     connect(site.cast.org, site.cast.user("owner"))
