@@ -67,9 +67,15 @@ def lock_families_of(client: Client) -> None:
 
 def bump_client(client: Client) -> None:
     """On commit, every process looks the client up again, also in calls that it makes for people."""
+    epochs.bump_on_commit(epochs.subject(client.subject))
+    bump_people_of(client)
+
+
+def bump_people_of(client: Client) -> None:
+    """The people for whom the client has a token now."""
     tokens = AccessToken.objects.filter(application=client, user__isnull=False, expires__gt=clock.now())
     people = sorted({str(user_id) for user_id in tokens.values_list("user_id", flat=True)})
-    epochs.bump_on_commit(epochs.subject(client.subject), *map(epochs.subject, people))
+    epochs.bump_on_commit(*map(epochs.subject, people))
 
 
 def end_families_of(trust: TrustedIssuer) -> int:
