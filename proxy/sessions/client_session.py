@@ -1,6 +1,6 @@
-"""A session of a caller of the earlier revisions: what its client said in `initialize`, sealed in the session's id.
+"""A session of a caller of the earlier revisions: its client's words in `initialize`, sealed in the session's id.
 
-No process keeps a session, so no call looks one up. What changes later, its end and its log level, is in the exchange
+No process keeps a session, so no call looks one up. Its end and its log level, which come later, are in the exchange
 of all processes. An epoch, read with those of the caller, says when to look there. docs/decisions/0110
 """
 
