@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 from django.conf import settings
 
-from gateway.coordination.hash_tags import tag_of_subject, tagged
+from gateway.coordination.hash_tags import session_epoch, tag_of_subject, tagged
 from gateway.lib import clock
 from gateway.lib.crypto import CryptoError, open_sealed, seal
 from orgs.principal import Principal
@@ -77,7 +77,8 @@ def opened(principal: Principal, endpoint: str, session_id: str) -> ClientSessio
         raise SessionEnded from fault
     if found.binding != _binding(principal, endpoint) or clock.now().timestamp() >= found.expires_at_s:
         raise SessionEnded
-    name = tagged(tag_of_subject(principal.subject), f"session:{found.id.hex()}")
+    # With its end, so that a store without expiry can forget it.
+    name = tagged(tag_of_subject(principal.subject), session_epoch(found.id.hex(), int(found.expires_at_s)))
     return ClientSession(found.id, found.capabilities, name)
 
 
