@@ -25,6 +25,7 @@ from proxy.protocol.modern.input_required import Answers, InputRequired
 from proxy.protocol.questions import VendorQuestion
 from proxy.request_context import RequestContext
 from proxy.sessions.client_session import ClientSession
+from proxy.timing import Timing
 from proxy.vendors.errors import CallEnded
 from proxy.vendors.tool_request import Ask, ToolRequest
 
@@ -40,8 +41,14 @@ def asking(context: RequestContext, relay: ProgressRelay | None, found: FoundToo
     return partial(_ask, context, session, relay, found, row)
 
 
+async def ask_meanwhile(timing: Timing, ask: Ask, question: VendorQuestion) -> questions.Reply | None:
+    """As `ask`, while a vendor waits with its answer: the wait is not the vendor's time."""
+    with timing.caller_wait():
+        return await ask(question)
+
+
 async def send_in_rounds(
-    send: Callable[..., Awaitable[VendorOutcome]], tool: ToolRequest, params: dict[str, Any], row: OpenCall
+    send: Callable[..., Awaitable[VendorOutcome]], ask: Ask, tool: ToolRequest, params: dict[str, Any], row: OpenCall
 ) -> VendorOutcome:
     """The outcome of `send`, which sends `params`. A vendor of the modern revision gets answers in further rounds."""
     asked: list[InputRequired] = []
@@ -59,7 +66,7 @@ async def send_in_rounds(
         if in_vain:
             return Delivered(input_required.failed(in_vain, question), is_error=True)
         try:
-            answers = await _ask_in_turn(tool.ask, question)
+            answers = await _ask_in_turn(ask, question)
         except CallEnded as ended:
             return ended.denied
         if answers is None:
@@ -70,13 +77,11 @@ async def send_in_rounds(
     return replace(outcome, is_personal=True) if row.item and isinstance(outcome, Delivered) else outcome
 
 
-async def _ask_in_turn(ask: Ask | None, asked: InputRequired) -> Answers | None:
+async def _ask_in_turn(ask: Ask, asked: InputRequired) -> Answers | None:
     """The answers to all questions of a vendor of the modern revision; None if one was not answered.
 
     Raises: CallEnded.
     """
-    if ask is None:
-        return None
     if not asked.questions:  # a vendor that puts off its work
         await asyncio.sleep(PAUSE_S)
     found = {}
@@ -101,10 +106,8 @@ async def _ask(
     if relay.is_closed or not questions.can_answer(question.method, question.mode, session.capabilities):
         return None
     call_audit.note_question(row, question.method)
-    with context.timing.caller_wait():
-        reply = await context.runtime.questions.ask(
-            context.caller.principal, session, found.vendor.slug, question, relay
-        )
+    principal = context.caller.principal
+    reply = await context.runtime.questions.ask(principal, session, found.vendor.slug, question, relay)
     denied = await _lost_right(context, found)
     if denied is not None:
         raise CallEnded(denied)
@@ -124,6 +127,9 @@ async def _lost_right(context: RequestContext, found: FoundTool) -> Denied | Non
     usable = may_use_vendor(caller, found.vendor)
     if isinstance(usable, Denied):
         return usable
+    if usable.id != found.credential.id:
+        text = f"The credentials of {found.vendor.name} were replaced while it waited for an answer. Call again."
+        return Denied(Denial.NO_CREDENTIALS, text, found.vendor.slug)
     return may_call_tool(
         *(caller.principal, caller.organization, found.vendor, found.tool.vendor_name),
         is_read_only=found.policy.read_only,

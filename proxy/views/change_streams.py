@@ -42,7 +42,7 @@ Message = Callable[[Listed], bytes]
 
 
 class ListWatch:
-    """What changes of the lists of one caller. `signal`: of `StreamPlaces`."""
+    """The changes of one caller's lists. `signal`: of `StreamPlaces`."""
 
     def __init__(
         self, context: RequestContext, vendor: Vendor | None, kinds: Iterable[Listed], signal: ListSignal
