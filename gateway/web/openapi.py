@@ -114,7 +114,8 @@ class GateSchema(AutoSchema):
 
     def get_tags(self) -> list[str]:
         module = type(self.view).__module__
-        return [TAGS.get(module) or TAGS[module.partition(".")[0]]]
+        app = module.partition(".")[0]
+        return [TAGS.get(module) or TAGS.get(app, app)]
 
     def get_auth(self) -> list[dict[str, list[str]]]:
         gate, _ = self._data()
