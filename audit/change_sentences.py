@@ -26,6 +26,7 @@ INVITATIONS = {
 # As the label of an invitation is written. Spec: §2 · D86
 INVITATION_FOR, ANYONE = "invitation for ", "anyone with the link"
 
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A piece of a sentence; `url` is "" where it leads nowhere."""

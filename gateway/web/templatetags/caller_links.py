@@ -29,7 +29,7 @@ def caller_link(context: dict[str, Any], subject: str, label: str, *, is_near: b
 
 @register.filter
 def near(url: str, page: str) -> str:
-    """`url` as seen from the path `page`: in a table of 50 rows, the organization's id in each link is a tenth of it."""
+    """`url` as seen from the path `page`: the organization's id in each link is a tenth of a table of 50 rows."""
     return relpath(url, dirname(page))
 
 
