@@ -27,7 +27,7 @@ from playwright.sync_api import sync_playwright  # noqa: E402
 from scripts.test import find_chromium  # noqa: E402
 from tests.browser.conftest import Visitor, visitors  # noqa: E402
 from tests.browser.every_page import get, role_visitors  # noqa: E402
-from tests.browser.looking import DARK_PHONE, DARK_WIDE, LIGHT_PHONE, LIGHT_WIDE, View, show  # noqa: E402
+from tests.browser.looking import DARK_PHONE, DARK_WIDE, LIGHT_PHONE, LIGHT_WIDE, View, excess_width, show  # noqa: E402
 from tests.e2e.started import started  # noqa: E402
 
 VIEWS = (LIGHT_WIDE, DARK_WIDE, LIGHT_PHONE, DARK_PHONE)
@@ -52,6 +52,7 @@ def take(people: Sequence[Visitor], paths: dict[str, str], folder: Path, views: 
             continue
         for view in views:
             show(someone.page, view)
+            excess_width(someone.page, view.width)  # charts follow a new width a few frames later
             # A window as high as the page: what sticks to its lower edge covers nothing.
             someone.page.set_viewport_size({"width": view.width, "height": someone.page.evaluate(PAGE_HEIGHT)})
             someone.page.screenshot(path=folder / f"{file_name(route)}.{view.width}.{view.theme}.png", full_page=True)

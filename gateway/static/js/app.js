@@ -158,7 +158,7 @@ for (const input of all("[data-confirm-text]")) {
 document.querySelector("[data-focus]")?.focus();
 
 // On a small screen the tabs scroll: the current one is in view.
-for (const tab of all("nav.tabs a[aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft + tab.offsetWidth - tab.parentElement.clientWidth;
+for (const tab of all(".tabs > [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft + tab.offsetWidth - tab.parentElement.clientWidth;
 
 // ---- relative times; the absolute one stays as the title ----
 
