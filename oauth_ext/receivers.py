@@ -11,8 +11,9 @@ from django.dispatch import receiver
 from gateway.lib import clock
 from gateway.lib.revocation_journal import End, EndKind, note
 from oauth_ext.models import AccessToken, AgentKey, Client, Grant, RememberedConsent, TokenFamily, TrustedIssuer
-from oauth_ext.services.assertions import unlink_member
+from oauth_ext.services.assertions import end_families_by_domain, unlink_member
 from orgs.events import member_removed
+from orgs.models import MailDomain
 
 
 @receiver(member_removed, dispatch_uid="oauth_ext.end_tokens")
@@ -55,3 +56,9 @@ def note_service_client(sender: object, instance: Client, **more: Any) -> None:
 @receiver(post_delete, sender=TrustedIssuer, dispatch_uid="oauth_ext.trusted_issuer_ended")
 def note_trusted_issuer(sender: object, instance: TrustedIssuer, **more: Any) -> None:
     note(End(EndKind.TRUSTED_ISSUER, str(instance.pk), str(instance.organization_id)))
+
+
+@receiver(post_delete, sender=MailDomain, dispatch_uid="oauth_ext.mail_domain_released")
+def end_tokens_by_domain(sender: object, instance: MailDomain, **more: Any) -> None:
+    if instance.confirmed_at is not None:
+        end_families_by_domain(instance.organization_id, instance.domain)

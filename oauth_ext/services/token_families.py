@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from audit.actor import Actor
 from audit.admin_log import record_admin
@@ -16,7 +17,7 @@ from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
 from oauth_ext import lock_order
-from oauth_ext.models import AccessToken, Client, RememberedConsent, TokenFamily, TrustedIssuer
+from oauth_ext.models import AccessToken, Client, RememberedConsent, TokenFamily
 from orgs.models import User
 
 TOKEN_SERVER = Actor(id="system", label="System (token server)")
@@ -72,10 +73,9 @@ def bump_client(client: Client) -> None:
     epochs.bump_on_commit(epochs.subject(client.subject), *map(epochs.subject, people))
 
 
-def end_families_of(trust: TrustedIssuer) -> int:
-    """Ends the tokens of every assertion of the issuer; the caller holds the lock of its row. Returns how many people
-    had one."""
-    held = list(TokenFamily.objects.select_for_update().filter(trusted_issuer=trust).order_by("pk"))
+def end_families(families: QuerySet[TokenFamily]) -> int:
+    """Ends all their tokens; the caller holds a lock that new ones wait for. Returns how many people had one."""
+    held = list(families.select_for_update(of=("self",)).order_by("pk"))
     TokenFamily.objects.filter(pk__in=[family.pk for family in held]).delete()
     people = sorted({family.subject for family in held})
     epochs.bump_on_commit(*map(epochs.subject, people))

@@ -22,7 +22,7 @@ from oauth_ext.issuer_keys import KeysUnavailable
 from oauth_ext.jwt.assertion import ALGORITHMS
 from oauth_ext.models import Client, TokenFamily, TrustedIssuer
 from oauth_ext.models.trusted_issuer import ISSUER_CHARACTERS
-from oauth_ext.services.token_families import end_families_of
+from oauth_ext.services.token_families import end_families
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.quotas import require_quota
@@ -79,7 +79,7 @@ def remove_issuer(*, actor: User | Actor, organization: Organization, issuer_id:
     # The lock waits for requests that store tokens under this trust.
     row = required_row(TrustedIssuer.objects.select_for_update().filter(organization=locked, pk=issuer_id))
     target = row.as_target()
-    people = end_families_of(row)
+    people = end_families(TokenFamily.objects.filter(trusted_issuer=row))
     row.delete()
     record_admin(
         EventType.TRUSTED_ISSUER_REMOVED,
