@@ -16,7 +16,7 @@ from audit.models import RequestAuditEntry
 from audit.usage.rollup import roll_up
 from credentials.credential_scope import CredentialScope
 from gateway.lib import clock
-from oauth_ext.models import AgentKey, Client
+from oauth_ext.models import AgentKey, Client, TrustedIssuer
 from orgs.models import Membership, ServerAccess, Team, TeamMembership, User
 from orgs.services.access_requests import create_request
 from orgs.services.invitation_sealing import token_of
@@ -85,6 +85,9 @@ def seed(size: Size) -> Seeded:
     connect(cast.org, owner, slugs[0], CredentialScope.SERVICE_CLIENT, {"service_client": tenant.client})
     destination = webhook_of(owner, cast.org, secret="some-signing-secret")
     made = create_token(actor=owner, organization=cast.org, name="Terraform", scope="read")
+    trusted = TrustedIssuer.objects.create(
+        organization=cast.org, issuer="https://acme.okta.com", algorithms=["RS256"], created_by=owner
+    )
     return Seeded(
         cast,
         {
@@ -101,6 +104,7 @@ def seed(size: Size) -> Seeded:
             "platform": "webhook",
             "token": token_of(invitation),
             "token_id": str(made.row.id),
+            "issuer_id": str(trusted.id),
         },
     )
 

@@ -106,4 +106,5 @@ def things(owner: Visitor, org: str, member: str, mark: str) -> dict[str, str]:
         "key_id": key["id"],
         "credential_id": key["id"],
         "token_id": token["id"],
+        "issuer_id": owner.post(f"/api{org}/trusted-issuers", issuer=owner.ready["idp_url"])["id"],
     }

@@ -18,6 +18,7 @@ TYPED = {
     "name": "Something new",
     "key_name": "Something new",
     "label": "Something new",
+    "issuer": "https://idp.example",
     "reason": "For the night shift",
     "apiKey": "right-key",
     "endpointUrl": "https://dce-a1b2.eastus-1.ingest.monitor.azure.com",

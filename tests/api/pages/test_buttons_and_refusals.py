@@ -25,6 +25,7 @@ from bench.page_seed import Seeded, Size, seed
 from bench.page_walk import page_paths
 from credentials.vendor_check import ProbeAnswer
 from gateway.coordination.rules import Rule
+from oauth_ext.services import trusted_issuers
 from orgs.models import Membership
 from proxy.control_plane import connect_vendor
 from proxy.control_plane.discovery import Discovered
@@ -70,6 +71,7 @@ def world(db: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(credential_probe, "probe_credentials", accept)
     monkeypatch.setattr(connect_vendor, "discover_with", lambda *_, **__: Discovered({}, frozenset()))
+    monkeypatch.setattr(trusted_issuers, "_faults_of_keys", lambda wanted: {})  # no provider is there
     settings.RATELIMIT_ENABLE = False
     settings.BACKSTOP = Rule(f"walk {uuid.uuid4()}", limit=100_000, window_s=60)
     made = seed(SIZE)

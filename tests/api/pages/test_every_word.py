@@ -26,7 +26,7 @@ from tests.api.pages.holes import HOLE, holes, show_holes
 from tests.api.pages.marked_language import LANGUAGE, Page, bare_texts, marked, offer_marked_language
 
 # Names, and what people type or copy.
-PRODUCTS = "Gateway MCP UTC JSON OAuth Webhook SIEM Claude Code Cursor VS Codex curl CLI mcp cli ms whsec"
+PRODUCTS = "Gateway MCP UTC JSON OAuth EdDSA Webhook SIEM Claude Code Cursor VS Codex curl CLI mcp cli ms whsec"
 NAMES = frozenset([*PRODUCTS.split(), "device", "limit"])
 # Codes, addresses and numbers; dates and sizes, which Django writes; texts that the seed typed.
 CODE = re.compile(r"\S*(?:\w_\w|\w\.\w|@|/|\d\w|\w\d|\*\*)\S*")
