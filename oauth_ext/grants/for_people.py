@@ -77,7 +77,8 @@ def proven_assertion(client: Client, text: str) -> tuple[TrustedIssuer, Assertio
         trust = assertions.trust_for(client, said.issuer)
         if trust is None or said.algorithm not in trust.algorithms:
             raise InvalidAssertion("The organization does not trust the issuer, or not with this algorithm or client.")
-        key = issuer_keys.keys_of(str(trust.pk), trust.issuer, trust.jwks_url).find(said.key_id, said.algorithm)
+        keys_known = issuer_keys.keys_of(trust.pk, trust.organization_id, trust.issuer, trust.jwks_url)
+        key = keys_known.find(said.key_id, said.algorithm)
         bound = {"issuer": trust.issuer, "audience": settings.BASE_URL, "client_id": client.client_id}
         found = verify(text, key, **bound, now=clock.now())
         if found.tenant != trust.tenant:

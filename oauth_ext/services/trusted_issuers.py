@@ -66,7 +66,7 @@ def add_issuer(*, actor: User, organization: Organization, wanted: Wanted) -> Tr
     """
     faults = _faults(organization, wanted)
     if not faults:
-        faults = _faults_of_keys(wanted)
+        faults = _faults_of_keys(organization, wanted)
     if faults:
         raise Invalid(fields=faults)
     return _stored(actor, organization, wanted)
@@ -140,11 +140,12 @@ def _is_address(url: str, most: int) -> bool:
     return len(url) <= most and url.isascii() and url.isprintable() and " " not in url and not parts.fragment
 
 
-def _faults_of_keys(wanted: Wanted) -> dict[str, list[str]]:
+def _faults_of_keys(organization: Organization, wanted: Wanted) -> dict[str, list[str]]:
     """Outside the transaction: the provider may take seconds."""
     name = "jwks_url" if wanted.jwks_url else "issuer"
     try:
-        found = issuer_keys.published_keys(wanted.jwks_url or issuer_keys.discovered_jwks_url(wanted.issuer))
+        with issuer_keys.wait(organization.pk):
+            found = issuer_keys.published_keys(wanted.jwks_url or issuer_keys.discovered_jwks_url(wanted.issuer))
     except KeysUnavailable as fault:
         return {name: [fault.reason]}
     if any(issuer_keys.usable_key(key, algorithm) for key in found for algorithm in wanted.algorithms):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import threading
 from typing import Any
 
 import jwt
 import pytest
+from django.conf import settings
 from django.http import HttpResponse
 
-from oauth_ext import features
+from oauth_ext import features, issuer_keys
 from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import LinkedSubject, TokenFamily, UsedAssertion
 from oauth_ext.services.acting import set_acting
@@ -172,3 +175,35 @@ def test_two_organizations_of_one_person(world: World) -> None:
     identity = load_identity(world.token())
     assert (identity.user_id, identity.org_id) == (member.pk, cast.org.pk)
     assert set(TokenFamily.objects.values_list("organization_id", flat=True)) == {cast.org.pk}
+
+
+def test_an_issuer_that_hangs_leaves_threads_to_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that would wait longer are told to try again, and other organizations still find their keys."""
+    asked, may_answer = threading.Semaphore(0), threading.Event()
+
+    def hang(url: str) -> list[dict[str, Any]]:
+        asked.release()
+        assert may_answer.wait(30)
+        return []
+
+    monkeypatch.setattr(issuer_keys, "published_keys", hang)
+    own = [issuer_keys.IssuerKeys(world.cast.org.pk, "", f"https://{n}.example") for n in range(5)]
+    threads = [threading.Thread(target=_find, args=(each,)) for each in own]
+    for each in threads[: settings.ISSUER_KEY_WAITS_OF_ORGANIZATION]:
+        each.start()
+        assert asked.acquire(timeout=10)
+    try:
+        assert refusal(world.present(world.assertion())) == (503, "temporarily_unavailable")
+        assert not asked.acquire(blocking=False)
+        monkeypatch.setattr(issuer_keys, "published_keys", lambda url: [])
+        with pytest.raises(issuer_keys.UnknownKey):
+            issuer_keys.IssuerKeys(world.cast.other_org.pk, "", "https://else.example").find("first", "ES256")
+    finally:
+        may_answer.set()
+        for each in threads[: settings.ISSUER_KEY_WAITS_OF_ORGANIZATION]:
+            each.join(10)
+
+
+def _find(known: issuer_keys.IssuerKeys) -> None:
+    with contextlib.suppress(issuer_keys.UnknownKey, issuer_keys.KeysUnavailable):
+        known.find("first", "ES256")
