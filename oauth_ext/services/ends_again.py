@@ -34,7 +34,7 @@ from oauth_ext.services.service_clients import (
     locked_service_client,
     record_client_change,
 )
-from oauth_ext.services.token_families import end_family, lock_families_of, locked_family
+from oauth_ext.services.token_families import bump_clients, end_family, lock_families_of, locked_family
 from oauth_ext.services.trusted_issuers import remove_issuer
 from orgs.models import Organization
 
@@ -131,6 +131,7 @@ def end_secret_again(*, actor: Actor, client_id: uuid.UUID, until: datetime | No
     found.save(update_fields=["client_secret", "previous_secret", "previous_secret_ends_at", "secret_rotated_at"])
     if not counts:
         lock_families_of(found)
+        bump_clients(found)
         AccessToken.objects.filter(application=found).delete()
     record_client_change(EventType.SERVICE_CLIENT_SECRET_ROTATED, org_id, actor, found, overlap_hours=0)
     return True

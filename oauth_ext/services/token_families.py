@@ -66,11 +66,15 @@ def lock_families_of(client: Client) -> None:
     list(TokenFamily.objects.select_for_update().filter(client=client).order_by("pk").values_list("pk"))
 
 
-def bump_client(client: Client) -> None:
-    """On commit, every process looks the client up again, also in calls that it makes for people."""
-    tokens = AccessToken.objects.filter(application=client, user__isnull=False, expires__gt=clock.now())
-    people = sorted({str(user_id) for user_id in tokens.values_list("user_id", flat=True)})
-    epochs.bump_on_commit(epochs.subject(client.subject), *map(epochs.subject, people))
+def bump_clients(*clients: Client) -> None:
+    """On commit, every process looks the clients up again, also in calls that they make for people."""
+    keys = sorted(client.pk for client in clients)
+    # A token that is being stored now is seen here, or its first call sees the change.
+    list(Client.objects.select_for_update().filter(pk__in=keys).order_by("pk").values_list("pk"))
+    tokens = AccessToken.objects.filter(application__in=keys, user__isnull=False, expires__gt=clock.now())
+    people = {str(user_id) for user_id in tokens.values_list("user_id", flat=True).distinct()}
+    subjects = sorted(people | {str(client.subject) for client in clients})
+    epochs.bump_on_commit(*map(epochs.subject, subjects))
 
 
 def end_families(families: QuerySet[TokenFamily]) -> int:
