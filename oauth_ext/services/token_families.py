@@ -16,6 +16,7 @@ from audit.event_types import EventType
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
+from gateway.lib.revocation_journal import End, EndKind, note
 from oauth_ext import lock_order
 from oauth_ext.models import AccessToken, Client, RememberedConsent, TokenFamily
 from orgs.models import User
@@ -84,6 +85,19 @@ def end_families(families: QuerySet[TokenFamily]) -> int:
     people = sorted({family.subject for family in held})
     epochs.bump_on_commit(*map(epochs.subject, people))
     return len(people)
+
+
+def end_token_alone(token: AccessToken) -> None:
+    """Ends a token without a family, or an agent's about a person, whose family is that of the person's app."""
+    client: Client | None = token.application
+    if token.token_family_id is not None:
+        # A receiver notes the others.
+        note(End(EndKind.ACCESS_TOKEN, str(token.pk), str(token.organization_id)))
+    token.delete()
+    if token.user_id is not None:
+        epochs.bump_on_commit(epochs.subject(str(token.user_id)))
+    elif client is not None:
+        epochs.bump_on_commit(epochs.subject(client.subject))
 
 
 def end_family(family: TokenFamily) -> None:
