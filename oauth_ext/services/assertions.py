@@ -20,6 +20,7 @@ from oauth_ext.models import Client, LinkedSubject, TokenFamily, TrustedIssuer, 
 from oauth_ext.services.token_families import TOKEN_SERVER, end_families
 from orgs.models import Identity, MailDomain, Membership, User
 from orgs.services.identities import people_with_email
+from orgs.signin.confirmation import is_refused
 
 _USE_NOTED_EVERY = timedelta(minutes=5)
 
@@ -64,6 +65,9 @@ def locked_person(trust: TrustedIssuer, found: Assertion, client: Client) -> Rec
     if not User.objects.filter(pk=known.user.pk, is_active=True).exists() or trust_for(client, trust.issuer) != trust:
         raise UnknownPerson
     if not Client.objects.filter(pk=client.pk, acts_for_people=True).exists():
+        raise UnknownPerson
+    # The provider of sign-ins has the last word about a person, as for refresh tokens.
+    if is_refused(known.user.pk):
         raise UnknownPerson
     return known
 

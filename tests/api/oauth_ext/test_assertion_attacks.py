@@ -13,6 +13,7 @@ import pytest
 from django.conf import settings
 from django.http import HttpResponse
 
+from gateway.lib import clock
 from oauth_ext import features, issuer_keys
 from oauth_ext.bearer import InvalidBearer
 from oauth_ext.models import LinkedSubject, TokenFamily, UsedAssertion
@@ -142,6 +143,13 @@ def test_what_the_domain_proved_ends_with_it(world: World) -> None:
     load_identity(by_sign_in)
     assert refusal(world.present(world.assertion())) == INVALID_GRANT
     world.token(subject="a-1", email=None)
+
+
+def test_a_person_whom_the_provider_of_sign_ins_refused(world: World) -> None:
+    Identity.objects.filter(user=world.cast.user("member")).update(refused_at=clock.now())
+    assert refusal(world.present(world.assertion())) == INVALID_GRANT
+    Identity.objects.update(refused_at=None)
+    world.token()
 
 
 def test_a_refusal_leaves_no_trace(world: World) -> None:
