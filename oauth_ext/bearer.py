@@ -211,11 +211,11 @@ def _of_token(claims: Claims, row: TokenRow | None) -> BearerIdentity:
         raise InvalidBearer("The client of this access token has expired.")
     if person is not None and not person.is_active:
         raise InvalidBearer(_REVOKED)
-    if person is not None and client.organization_id is not None and not client.acts_for_people:
-        raise InvalidBearer("The service client of this access token may no longer act for people.")
     subject = service_subject(client.organization_id, client.client_id) if person is None else str(person.id)
     if (claims.subject, claims.org_id, claims.client_id) != (subject, row.organization_id, client.client_id):
         raise InvalidBearer("The access token does not match its record.")
+    if person is not None and client.organization_id is not None:
+        _require_acting(client, claims)
     return BearerIdentity(
         kind="jwt",
         subject=subject,
@@ -231,6 +231,12 @@ def _of_token(claims: Claims, row: TokenRow | None) -> BearerIdentity:
         client=client,
         person=person,
     )
+
+
+def _require_acting(client: ClientRow, claims: Claims) -> None:
+    """Of a service client with a token of a person. Raises: InvalidBearer. docs/decisions/0109"""
+    if not client.acts_for_people or client.organization_id != claims.org_id:
+        raise InvalidBearer("The service client of this access token may not act for people.")
 
 
 def _expiry(client: ClientRow) -> datetime | None:

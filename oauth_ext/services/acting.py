@@ -8,7 +8,7 @@ from audit.event_types import EventType
 from gateway.lib.rows import required_row
 from oauth_ext.models import AccessToken, Client, TokenFamily
 from oauth_ext.services.service_clients import record_client_change
-from oauth_ext.services.token_families import bump_clients, end_token_alone
+from oauth_ext.services.token_families import bump_people_of, end_token_alone
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.roles import Role
@@ -27,7 +27,7 @@ def set_acting(*, actor: User, organization: Organization, client: Client, acts_
         return found
     found.acts_for_people = acts_for_people
     found.save(update_fields=["acts_for_people"])
-    bump_clients(found)
+    bump_people_of(found)
     if not acts_for_people:
         families = TokenFamily.objects.filter(client=found, user__isnull=False)
         held = list(families.select_for_update().order_by("pk").values_list("pk", flat=True))

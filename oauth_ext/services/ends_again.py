@@ -35,7 +35,7 @@ from oauth_ext.services.service_clients import (
     record_client_change,
 )
 from oauth_ext.services.token_families import (
-    bump_clients,
+    bump_people_of,
     end_family,
     end_token_alone,
     lock_families_of,
@@ -135,7 +135,7 @@ def end_secret_again(*, actor: Actor, client_id: uuid.UUID, until: datetime | No
     found.save(update_fields=["client_secret", "previous_secret", "previous_secret_ends_at", "secret_rotated_at"])
     if not counts:
         lock_families_of(found)
-        bump_clients(found)
+        bump_people_of(found)
         AccessToken.objects.filter(application=found).delete()
     record_client_change(EventType.SERVICE_CLIENT_SECRET_ROTATED, org_id, actor, found, overlap_hours=0)
     return True

@@ -21,7 +21,7 @@ from gateway.lib.text import clean_name
 from oauth_ext.models import AccessToken, Client
 from oauth_ext.models.client import SERVICE_CLIENT_ID_PREFIX, ToolMode
 from oauth_ext.services.overlap import overlap_end
-from oauth_ext.services.token_families import bump_clients, lock_families_of
+from oauth_ext.services.token_families import bump_clients, bump_people_of, lock_families_of
 from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, User
 from orgs.quotas import require_quota
@@ -99,8 +99,8 @@ def rotate_client_secret(*, actor: User, client: Client, overlap_hours: int = 0)
     ended = 0
     if ends_at is None:
         lock_families_of(found)
-        # Before they are gone: people for whom it acts are bumped with it.
-        bump_clients(found)
+        # Before they are gone.
+        bump_people_of(found)
         # Refresh tokens of devices stay: they need the new secret.
         ended, _ = AccessToken.objects.filter(application=found).delete()
     facts = {"tokens_ended": ended, "overlap_hours": overlap_hours}

@@ -69,13 +69,18 @@ def lock_families_of(client: Client) -> None:
 
 def bump_clients(*clients: Client) -> None:
     """On commit, every process looks the clients up again, also in calls that they make for people."""
+    epochs.bump_on_commit(*sorted({epochs.subject(client.subject) for client in clients}))
+    bump_people_of(*clients)
+
+
+def bump_people_of(*clients: Client) -> None:
+    """The people for whom the clients have a token now."""
     keys = sorted(client.pk for client in clients)
     # A token that is being stored now is seen here, or its first call sees the change.
     list(Client.objects.select_for_update().filter(pk__in=keys).order_by("pk").values_list("pk"))
     tokens = AccessToken.objects.filter(application__in=keys, user__isnull=False, expires__gt=clock.now())
-    people = {str(user_id) for user_id in tokens.values_list("user_id", flat=True).distinct()}
-    subjects = sorted(people | {str(client.subject) for client in clients})
-    epochs.bump_on_commit(*map(epochs.subject, subjects))
+    people = sorted({str(user_id) for user_id in tokens.values_list("user_id", flat=True)})
+    epochs.bump_on_commit(*map(epochs.subject, people))
 
 
 def end_families(families: QuerySet[TokenFamily]) -> int:

@@ -208,7 +208,7 @@ def test_parameters_in_the_address(service: Service) -> None:
 
 @pytest.mark.parametrize(
     "grant_type",
-    ["password", "implicit", "urn:ietf:params:oauth:grant-type:jwt-bearer", "AUTHORIZATION_CODE", "x"],
+    ["password", "implicit", "urn:ietf:params:oauth:grant-type:saml2-bearer", "AUTHORIZATION_CODE", "x"],
 )
 def test_grants_that_are_off(service: Service, public_client: Client, grant_type: str) -> None:
     more = {"code": "c", "refresh_token": "r", "device_code": "d", "username": "u", "password": "p"}
