@@ -12,8 +12,7 @@ from gateway.lib import clock
 from gateway.lib.revocation_journal import End, EndKind, note
 from oauth_ext.models import AccessToken, AgentKey, Client, Grant, RememberedConsent, TokenFamily, TrustedIssuer
 from oauth_ext.services.assertions import end_families_by_domain, unlink_member
-from orgs.events import member_removed
-from orgs.models import MailDomain
+from orgs.events import mail_domain_released, member_removed
 
 
 @receiver(member_removed, dispatch_uid="oauth_ext.end_tokens")
@@ -58,7 +57,6 @@ def note_trusted_issuer(sender: object, instance: TrustedIssuer, **more: Any) ->
     note(End(EndKind.TRUSTED_ISSUER, str(instance.pk), str(instance.organization_id)))
 
 
-@receiver(post_delete, sender=MailDomain, dispatch_uid="oauth_ext.mail_domain_released")
-def end_tokens_by_domain(sender: object, instance: MailDomain, **more: Any) -> None:
-    if instance.confirmed_at is not None:
-        end_families_by_domain(instance.organization_id, instance.domain)
+@receiver(mail_domain_released, dispatch_uid="oauth_ext.mail_domain_released")
+def end_tokens_by_domain(sender: object, organization_id: UUID, domain: str, **more: Any) -> None:
+    end_families_by_domain(organization_id, domain)
