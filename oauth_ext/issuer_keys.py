@@ -1,25 +1,30 @@
 """The signing keys of trusted issuers, kept by each process for KEEP_S.
 
 A key that the issuer withdraws is trusted no longer than that. An unknown key id may be a rotation: it leads to a
-fetch, at most one in REFETCH_S for each issuer.
+fetch, at most one in REFETCH_S for each issuer. A request that waits holds a thread, so few may wait at once, and fewer
+of one organization.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from django.conf import settings
 
 from gateway.lib import guarded_client, strict_json
+from gateway.lib.database_threads import give_connections_back
 from gateway.lib.guarded_client import OutboundError
 from gateway.lib.outbound import AddressRefused, check_url
 from gateway.lib.sentences import sentence
+from gateway.lib.shared_slots import SharedSlots, SlotResult
 from oauth_ext.jwt.assertion import ALGORITHMS
 
 KEEP_S = 3600.0
@@ -27,6 +32,9 @@ REFETCH_S = 30.0
 TIMEOUT_S = 5.0
 MAX_BYTES = 256 * 1024  # of one document
 MIN_RSA_BITS = 2048
+_waits: SharedSlots[UUID] = SharedSlots(
+    size=settings.ISSUER_KEY_WAITS, of_owner=settings.ISSUER_KEY_WAITS_OF_ORGANIZATION
+)
 _DISCOVERY = "/.well-known/openid-configuration"
 
 
@@ -49,8 +57,8 @@ class UnknownKey(Exception):
 class IssuerKeys:
     """The keys of one issuer in this process."""
 
-    def __init__(self, issuer: str, jwks_url: str) -> None:
-        self._issuer, self._jwks_url = issuer, jwks_url
+    def __init__(self, organization_id: UUID, issuer: str, jwks_url: str) -> None:
+        self._organization_id, self._issuer, self._jwks_url = organization_id, issuer, jwks_url
         # One fetch at a time; only callers whose key is unknown wait for it.
         self._fetching = threading.Lock()
         self._keys: tuple[Mapping[str, Any], ...] = ()
@@ -61,16 +69,12 @@ class IssuerKeys:
         found = self._known(key_id, algorithm)
         if found is not None:
             return found
-        if not self._fetching.acquire(timeout=TIMEOUT_S * 2):
-            raise KeysUnavailable(sentence("Others wait for the keys of the issuer already."))
-        try:
+        with wait(self._organization_id), self._fetching:
             # Another thread may have fetched them meanwhile.
             found = self._known(key_id, algorithm)
             if found is None:
                 self._fetch()
                 found = self._known(key_id, algorithm)
-        finally:
-            self._fetching.release()
         if found is None:
             raise UnknownKey
         return found
@@ -97,9 +101,22 @@ class IssuerKeys:
 
 
 @lru_cache(maxsize=1_000)
-def keys_of(trust_id: str, issuer: str, jwks_url: str) -> IssuerKeys:
+def keys_of(trust_id: UUID, organization_id: UUID, issuer: str, jwks_url: str) -> IssuerKeys:
     """By trust, so that no organization's address serves the keys of another one's issuer."""
-    return IssuerKeys(issuer, jwks_url)
+    return IssuerKeys(organization_id, issuer, jwks_url)
+
+
+@contextmanager
+def wait(organization_id: UUID) -> Iterator[None]:
+    """For the block, in which a thread may wait for an issuer. Raises: KeysUnavailable when enough of them wait."""
+    if _waits.take(organization_id) is not SlotResult.TAKEN:
+        raise KeysUnavailable(sentence("Others wait for the keys of an issuer already."))
+    try:
+        # There are fewer connections than threads.
+        give_connections_back()
+        yield
+    finally:
+        _waits.give_back(organization_id)
 
 
 def forget() -> None:

@@ -11,8 +11,8 @@ from django.dispatch import receiver
 from gateway.lib import clock
 from gateway.lib.revocation_journal import End, EndKind, note
 from oauth_ext.models import AccessToken, AgentKey, Client, Grant, RememberedConsent, TokenFamily, TrustedIssuer
-from oauth_ext.services.assertions import unlink_member
-from orgs.events import member_removed
+from oauth_ext.services.assertions import end_families_by_domain, unlink_member
+from orgs.events import mail_domain_released, member_removed
 
 
 @receiver(member_removed, dispatch_uid="oauth_ext.end_tokens")
@@ -55,3 +55,8 @@ def note_service_client(sender: object, instance: Client, **more: Any) -> None:
 @receiver(post_delete, sender=TrustedIssuer, dispatch_uid="oauth_ext.trusted_issuer_ended")
 def note_trusted_issuer(sender: object, instance: TrustedIssuer, **more: Any) -> None:
     note(End(EndKind.TRUSTED_ISSUER, str(instance.pk), str(instance.organization_id)))
+
+
+@receiver(mail_domain_released, dispatch_uid="oauth_ext.mail_domain_released")
+def end_tokens_by_domain(sender: object, organization_id: UUID, domain: str, **more: Any) -> None:
+    end_families_by_domain(organization_id, domain)

@@ -12,6 +12,10 @@ PAGE_CONCURRENCY = env.integer("PAGE_CONCURRENCY", 32, low=1, high=1_000)
 PAGE_WAIT_S = 10.0
 # The token endpoints have a separate limit, so that busy pages do not keep clients from their tokens.
 OAUTH_CONCURRENCY = max(1, PAGE_CONCURRENCY // 4)
+# Requests that wait for the signing keys of a trusted issuer, per process and per organization in it. An organization
+# chooses its issuers, so a slow one must leave the token endpoints to others.
+ISSUER_KEY_WAITS = max(1, OAUTH_CONCURRENCY // 2)
+ISSUER_KEY_WAITS_OF_ORGANIZATION = max(1, OAUTH_CONCURRENCY // 4)
 # Pages and /api requests that wait for a vendor's server at once, per process and per organization in it.
 CONCURRENT_VENDOR_REQUESTS = max(1, min(8, PAGE_CONCURRENCY // 4))
 CONCURRENT_VENDOR_REQUESTS_OF_ORGANIZATION = 2

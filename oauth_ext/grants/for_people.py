@@ -48,13 +48,14 @@ class GrantForPeople(ConsumingGrant):
             self.prepare(request)
         except OAuth2Error as fault:
             return headers, fault.json, fault.status_code
-        with transaction.atomic():
-            try:
+        try:
+            # A refusal leaves no trace: nothing is used up, nobody is bound.
+            with transaction.atomic():
                 self.validate_token_request(request)
-            except OAuth2Error as fault:
-                return headers, fault.json, fault.status_code
-            token = token_handler.create_token(request)
-            self.request_validator.save_token(token, request)
+                token = token_handler.create_token(request)
+                self.request_validator.save_token(token, request)
+        except OAuth2Error as fault:
+            return headers, fault.json, fault.status_code
         return headers, json.dumps({**token, **self.more_members()}), 200
 
     def prepare(self, request: Any) -> None:
@@ -76,8 +77,10 @@ def proven_assertion(client: Client, text: str) -> tuple[TrustedIssuer, Assertio
         trust = assertions.trust_for(client, said.issuer)
         if trust is None or said.algorithm not in trust.algorithms:
             raise InvalidAssertion("The organization does not trust the issuer, or not with this algorithm or client.")
-        key = issuer_keys.keys_of(str(trust.pk), trust.issuer, trust.jwks_url).find(said.key_id, said.algorithm)
-        found = verify(text, key, audience=settings.BASE_URL, client_id=client.client_id, now=clock.now())
+        keys_known = issuer_keys.keys_of(trust.pk, trust.organization_id, trust.issuer, trust.jwks_url)
+        key = keys_known.find(said.key_id, said.algorithm)
+        bound = {"issuer": trust.issuer, "audience": settings.BASE_URL, "client_id": client.client_id}
+        found = verify(text, key, **bound, now=clock.now())
         if found.tenant != trust.tenant:
             raise InvalidAssertion("The assertion is of another tenant of the issuer.")
     except InvalidAssertion as fault:
@@ -94,8 +97,8 @@ def proven_assertion(client: Client, text: str) -> tuple[TrustedIssuer, Assertio
 def grant_assertion(request: Any, trust: TrustedIssuer, found: Assertion) -> None:
     """Use the assertion up and set what `GrantForPeople` needs on the request. Raises: OAuth2Error."""
     try:
-        # Every refusal before the last step leaves the assertion unused.
-        user = assertions.locked_person(trust, found, request.client)
+        known = assertions.locked_person(trust, found, request.client)
+        user = known.user
         if not is_entitled(user.pk, trust.organization_id):
             raise UnknownPerson
         resources = targeted(
@@ -103,7 +106,7 @@ def grant_assertion(request: Any, trust: TrustedIssuer, found: Assertion) -> Non
         )
         granted = narrowed(_own_scopes(found.scope), request.scope or "")
         assertions.use_up(trust, found)
-        assertions.link(trust, found, user)
+        assertions.link(trust, found, known)
         family = assertions.family_of(trust, request.client, user, scopes=granted, resources=resources)
     except UnknownPerson:
         raise errors.InvalidGrantError(

@@ -5,15 +5,15 @@ Spec: draft-ietf-oauth-identity-assertion-authz-grant 3.1, 4.4.1 · MCP enterpri
 
 from __future__ import annotations
 
-import binascii
-import json
-from base64 import urlsafe_b64decode
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import jwt
+
+from gateway.lib import strict_json
 
 TYPE = "oauth-id-jag+jwt"
 # Asymmetric ones only: with a shared secret, the gateway itself could make assertions.
@@ -23,7 +23,10 @@ LEEWAY_S = 30  # for the clock of the provider; an expired assertion gets none
 MAX_LIFETIME_S = 3600
 TEXT_CHARACTERS = 255
 _LATEST_S = 253_402_300_799  # the last second a datetime can hold
-_NO_CHECKS = {f"verify_{name}": False for name in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
+_MAX_DEPTH = 16
+_NO_JWT = "The assertion is no signed JWT."
+_jws = jwt.PyJWS()
+_COMPACT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}")
 # Claims that would bind or narrow the assertion in a way that is not supported: to ignore them would widen it.
 _REFUSED_CLAIMS = ("cnf", "authorization_details")
 
@@ -63,11 +66,14 @@ def peek(text: str) -> Unverified:
     """Raises: InvalidAssertion for anything that is no assertion with an allowed algorithm and a key id."""
     if len(text) > MAX_CHARACTERS:
         raise InvalidAssertion("The assertion is too long.")
+    # The library takes a payload with dots in it.
+    if not _COMPACT.fullmatch(text):
+        raise InvalidAssertion(_NO_JWT)
     try:
-        header = jwt.get_unverified_header(text)
-        claims = json.loads(_decoded(text.split(".")[1]))
-    except (jwt.PyJWTError, ValueError, RecursionError):
-        raise InvalidAssertion("The assertion is no signed JWT.") from None
+        found = _jws.decode_complete(text, options={"verify_signature": False})
+    except jwt.PyJWTError:
+        raise InvalidAssertion(_NO_JWT) from None
+    header, claims = found["header"], _claims(found["payload"])
     if header.get("typ") != TYPE:
         raise InvalidAssertion(f"The type of the assertion must be {TYPE}.")
     algorithm, key_id = header.get("alg"), header.get("kid")
@@ -75,18 +81,19 @@ def peek(text: str) -> Unverified:
         raise InvalidAssertion("The signature algorithm of the assertion is not allowed.")
     if "crit" in header or not isinstance(key_id, str) or not key_id:
         raise InvalidAssertion("The header of the assertion is not accepted.")
-    if not isinstance(claims, dict):
-        raise InvalidAssertion("The assertion is no signed JWT.")
     return Unverified(algorithm, key_id, _text(claims, "iss"))
 
 
-def verify(text: str, key: jwt.PyJWK, *, audience: str, client_id: str, now: datetime) -> Assertion:
-    """`key`: bound to its algorithm. Raises: InvalidAssertion."""
+def verify(text: str, key: jwt.PyJWK, *, issuer: str, audience: str, client_id: str, now: datetime) -> Assertion:
+    """`key`: bound to its algorithm; one of `issuer`. Raises: InvalidAssertion."""
     try:
-        # Times and addresses are checked below, against the caller's clock and with errors of our own.
-        claims = jwt.decode(text, key, algorithms=[key.algorithm_name], options=_NO_CHECKS)  # type: ignore[arg-type]
+        found = _jws.decode_complete(text, key, algorithms=[key.algorithm_name])
     except jwt.PyJWTError:
         raise InvalidAssertion("The signature of the assertion does not match.") from None
+    claims = _claims(found["payload"])
+    # A key proves nothing about another issuer's people.
+    if claims.get("iss") != issuer:
+        raise InvalidAssertion("The assertion is of another issuer.")
     if any(name in claims for name in _REFUSED_CLAIMS):
         raise InvalidAssertion("The assertion demands a proof of possession or details that are not supported.")
     if claims.get("aud") not in (audience, [audience]):
@@ -94,7 +101,7 @@ def verify(text: str, key: jwt.PyJWK, *, audience: str, client_id: str, now: dat
     if claims.get("client_id") != client_id:
         raise InvalidAssertion("The assertion is for another client.")
     return Assertion(
-        issuer=_text(claims, "iss"),
+        issuer=issuer,
         subject=_text(claims, "sub"),
         token_id=_text(claims, "jti"),
         email=_email(claims),
@@ -105,11 +112,15 @@ def verify(text: str, key: jwt.PyJWK, *, audience: str, client_id: str, now: dat
     )
 
 
-def _decoded(part: str) -> bytes:
+def _claims(payload: bytes) -> Mapping[str, Any]:
+    """Raises: InvalidAssertion, also for JSON that two parsers could read differently."""
     try:
-        return urlsafe_b64decode(part + "=" * (-len(part) % 4))
-    except binascii.Error:
-        raise ValueError("no base64") from None
+        claims = strict_json.loads(payload, max_depth=_MAX_DEPTH)
+    except strict_json.StrictJSONError:
+        raise InvalidAssertion(_NO_JWT) from None
+    if not isinstance(claims, dict):
+        raise InvalidAssertion(_NO_JWT)
+    return claims
 
 
 def _checked_end_s(claims: Mapping[str, Any], now_s: float) -> int:
@@ -147,7 +158,7 @@ def _seconds(claims: Mapping[str, Any], name: str) -> int:
 
 def _text(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
-    if not isinstance(value, str) or not value or len(value) > TEXT_CHARACTERS or "\x00" in value:
+    if not isinstance(value, str) or not value or len(value) > TEXT_CHARACTERS:
         raise InvalidAssertion(f"The assertion has no usable {name}.")
     return value
 

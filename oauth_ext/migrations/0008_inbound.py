@@ -49,6 +49,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('sub', models.CharField(max_length=255)),
+                ('domain', models.CharField(blank=True, db_default='', default='', max_length=253)),
                 ('linked_at', models.DateTimeField(default=gateway.lib.clock.now)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('issuer', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='subjects', to='oauth_ext.trustedissuer')),
@@ -66,5 +67,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='linkedsubject',
             constraint=models.UniqueConstraint(fields=('issuer', 'sub'), name='subject_of_an_issuer_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='linkedsubject',
+            constraint=models.UniqueConstraint(fields=('issuer', 'user'), name='member_of_an_issuer_once'),
         ),
     ]

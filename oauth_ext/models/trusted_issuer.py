@@ -7,6 +7,7 @@ from django.db import models
 
 from audit.actor import Target
 from gateway.lib import clock, ids
+from orgs.models.mail_domain import DOMAIN_CHARACTERS
 
 ISSUER_CHARACTERS = 255
 
@@ -39,15 +40,22 @@ class TrustedIssuer(models.Model):
 
 
 class LinkedSubject(models.Model):
-    """A subject of a trusted issuer, bound to a member at its first assertion."""
+    """A subject of a trusted issuer, bound to a member at its first assertion: one subject, one member."""
 
     issuer = models.ForeignKey(TrustedIssuer, models.CASCADE, related_name="subjects")
     sub = models.CharField(max_length=ISSUER_CHARACTERS)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    # The mail domain of the organization by which the person was recognized. Empty: the person had signed in at the
+    # issuer. The binding counts while the domain is the organization's.
+    domain = models.CharField(max_length=DOMAIN_CHARACTERS, blank=True, default="", db_default="")
     linked_at = models.DateTimeField(default=clock.now)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["issuer", "sub"], name="subject_of_an_issuer_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "sub"], name="subject_of_an_issuer_once"),
+            # Another subject with the member's address is another person, to whom the provider gave the address anew.
+            models.UniqueConstraint(fields=["issuer", "user"], name="member_of_an_issuer_once"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.sub} at {self.issuer_id}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from audit.admin_log import record_admin
 from audit.event_types import EventType
@@ -16,8 +17,10 @@ from gateway.lib import clock, secrets
 from oauth_ext import lock_order
 from oauth_ext.jwt.assertion import LEEWAY_S, Assertion
 from oauth_ext.models import Client, LinkedSubject, TokenFamily, TrustedIssuer, UsedAssertion
-from oauth_ext.services.token_families import TOKEN_SERVER
+from oauth_ext.services.token_families import TOKEN_SERVER, end_families
 from orgs.models import Identity, MailDomain, Membership, User
+from orgs.services.identities import people_with_email
+from orgs.signin.confirmation import is_refused
 
 _USE_NOTED_EVERY = timedelta(minutes=5)
 
@@ -30,6 +33,14 @@ class UsedBefore(Exception):
     """The assertion has given a token already."""
 
 
+@dataclass(frozen=True, slots=True)
+class Recognized:
+    """A member. `domain`: see LinkedSubject."""
+
+    user: User
+    domain: str
+
+
 def trust_for(client: Client, issuer: str) -> TrustedIssuer | None:
     """The trust of the client's own organization in `issuer`, if the client may use it."""
     if client.organization_id is None:
@@ -40,23 +51,25 @@ def trust_for(client: Client, issuer: str) -> TrustedIssuer | None:
     return found
 
 
-def locked_person(trust: TrustedIssuer, found: Assertion, client: Client) -> User:
+def locked_person(trust: TrustedIssuer, found: Assertion, client: Client) -> Recognized:
     """The member that the assertion names, whose row and trust exist until the transaction ends.
 
     Raises: UnknownPerson.
     """
-    user_id = _person_id(trust, found)
-    if user_id is None or not lock_order.lock(
-        org_id=trust.organization_id, user_id=user_id, client_pk=client.pk, trust_pk=trust.pk
+    known = _recognized(trust, found)
+    if known is None or not lock_order.lock(
+        org_id=trust.organization_id, user_id=known.user.pk, client_pk=client.pk, trust_pk=trust.pk
     ):
         raise UnknownPerson
-    user = User.objects.filter(pk=user_id, is_active=True).first()
-    # Both again, under the locks: an owner may have changed them since the client was authenticated.
-    if user is None or trust_for(client, trust.issuer) != trust:
+    # All again, under the locks: they may have changed since the client was authenticated.
+    if not User.objects.filter(pk=known.user.pk, is_active=True).exists() or trust_for(client, trust.issuer) != trust:
         raise UnknownPerson
     if not Client.objects.filter(pk=client.pk, acts_for_people=True).exists():
         raise UnknownPerson
-    return user
+    # The provider of sign-ins has the last word about a person, as for refresh tokens.
+    if is_refused(known.user.pk):
+        raise UnknownPerson
+    return known
 
 
 def use_up(trust: TrustedIssuer, found: Assertion) -> None:
@@ -92,47 +105,85 @@ def family_of(
     return family
 
 
+def end_families_by_domain(org_id: UUID, domain: str) -> None:
+    """End the tokens of people who were recognized by the domain, which is no longer the organization's."""
+    subjects = LinkedSubject.objects.filter(issuer__organization_id=org_id, domain=domain)
+    families = TokenFamily.objects.filter(
+        trusted_issuer__organization_id=org_id, user_id__in=subjects.values_list("user_id", flat=True)
+    )
+    end_families(families)
+
+
 def unlink_member(org_id: UUID, user_id: UUID) -> None:
     """A person who joins again is bound anew."""
     LinkedSubject.objects.filter(issuer__organization_id=org_id, user_id=user_id).delete()
 
 
-def _person_id(trust: TrustedIssuer, found: Assertion) -> UUID | None:
-    """By the bound subject; else by the subject's sign-in here; else by an address in a domain of the organization."""
-    linked = LinkedSubject.objects.filter(issuer=trust, sub=found.subject).values_list("user_id", flat=True).first()
-    if linked is not None:
-        return linked
-    members = Membership.objects.filter(organization_id=trust.organization_id, user__is_active=True)
-    if not trust.jwks_url and not trust.tenant:
-        # Keys of another address prove nothing about people who signed in at the issuer itself.
-        same = Identity.objects.filter(issuer=found.issuer, sub=found.subject).values("user_id")
-        signed_in: UUID | None = members.filter(user__in=same).values_list("user_id", flat=True).first()
-        if signed_in is not None:
-            return signed_in
-    domain = found.email.rpartition("@")[2].lower()
-    owned = MailDomain.objects.filter(organization_id=trust.organization_id, domain=domain, confirmed_at__isnull=False)
-    if not domain or not owned.exists():
-        return None
-    same_address = members.filter(user__email__iexact=found.email, user__email_verified=True)
-    people = list(same_address.values_list("user_id", flat=True)[:2])
-    # Two people may have one address.
-    return people[0] if len(people) == 1 else None
-
-
-def link(trust: TrustedIssuer, found: Assertion, user: User) -> None:
-    """Bind the subject to the person at its first assertion. Raises: UnknownPerson if it is another person's by now."""
+def link(trust: TrustedIssuer, found: Assertion, known: Recognized) -> None:
+    """Bind the subject to the person at its first assertion. Raises: UnknownPerson if it is another person's by now, or
+    the person is another subject's."""
     rows = LinkedSubject.objects.select_for_update()
-    row, is_new = rows.get_or_create(issuer=trust, sub=found.subject, defaults={"user": user})
-    if row.user_id != user.pk:
+    fresh = {"user": known.user, "domain": known.domain}
+    try:
+        row, is_new = rows.get_or_create(issuer=trust, sub=found.subject, defaults=fresh)
+    except IntegrityError:
+        raise UnknownPerson from None
+    if row.user_id != known.user.pk:
         raise UnknownPerson
     if is_new:
         record_admin(
             EventType.TRUSTED_ISSUER_SUBJECT_LINKED,
             org_id=trust.organization_id,
             actor=TOKEN_SERVER,
-            target=user.as_target(),
+            target=known.user.as_target(),
             metadata={"issuer": trust.issuer, "subject": found.subject},
         )
+
+
+def _recognized(trust: TrustedIssuer, found: Assertion) -> Recognized | None:
+    """By the bound subject; else by the subject's sign-in here; else by an address in a domain of the organization."""
+    linked = LinkedSubject.objects.select_related("user").filter(issuer=trust, sub=found.subject).first()
+    if linked is not None:
+        is_current = not linked.domain or _is_confirmed(trust, linked.domain)
+        return Recognized(linked.user, linked.domain) if is_current else None
+    return _signed_in(trust, found) or _by_address(trust, found)
+
+
+def _signed_in(trust: TrustedIssuer, found: Assertion) -> Recognized | None:
+    # Keys of another address prove nothing about people who signed in at the issuer itself.
+    if trust.jwks_url or trust.tenant:
+        return None
+    rows = Identity.objects.select_related("user").filter(issuer=trust.issuer, sub=found.subject)
+    identity = rows.filter(user__in=_members(trust)).first()
+    return None if identity is None else Recognized(identity.user, "")
+
+
+def _by_address(trust: TrustedIssuer, found: Assertion) -> Recognized | None:
+    domain = found.email.rpartition("@")[2].lower()
+    # Beyond ASCII many letters look alike, so such an address leads to no one.
+    if not domain or not found.email.isascii() or not _is_confirmed(trust, domain):
+        return None
+    people = people_with_email(found.email, Q(email_verified=True, pk__in=_members(trust)))
+    # Two people may have one address.
+    if len(people) != 1 or _is_another_subject(trust, found, people[0]):
+        return None
+    return Recognized(people[0], domain)
+
+
+def _is_another_subject(trust: TrustedIssuer, found: Assertion, user: User) -> bool:
+    """Whether the issuer knows the person as another subject, so that the address has changed hands."""
+    signed_in = Identity.objects.filter(issuer=trust.issuer, user=user).exclude(sub=found.subject)
+    return signed_in.exists() or LinkedSubject.objects.filter(issuer=trust, user=user).exists()
+
+
+def _members(trust: TrustedIssuer) -> QuerySet[Membership, UUID]:
+    rows = Membership.objects.filter(organization_id=trust.organization_id, user__is_active=True)
+    return rows.values_list("user_id", flat=True)
+
+
+def _is_confirmed(trust: TrustedIssuer, domain: str) -> bool:
+    rows = MailDomain.objects.filter(organization_id=trust.organization_id, domain=domain)
+    return rows.filter(confirmed_at__isnull=False).exists()
 
 
 def _use_is_due() -> Q:

@@ -34,7 +34,13 @@ from oauth_ext.services.service_clients import (
     locked_service_client,
     record_client_change,
 )
-from oauth_ext.services.token_families import end_family, lock_families_of, locked_family
+from oauth_ext.services.token_families import (
+    bump_people_of,
+    end_family,
+    end_token_alone,
+    lock_families_of,
+    locked_family,
+)
 from oauth_ext.services.trusted_issuers import remove_issuer
 from orgs.models import Organization
 
@@ -92,13 +98,11 @@ def end_access_token_again(*, number: int, ended_at: datetime) -> bool:
     # Numbers are given again after a restore: a token that is younger than its end is another one. Not "than the moment
     # of the backup": an operator names one a little before it, and tokens of between would live on.
     made_before = ended_at + timedelta(milliseconds=1)
-    rows = AccessToken.objects.filter(pk=number, token_family=None, created__lt=made_before)
+    rows = AccessToken.objects.filter(pk=number, created__lt=made_before)
     token = rows.select_related("application").first()
     if token is None:
         return False
-    token.delete()
-    if token.application is not None:
-        epochs.bump_on_commit(epochs.subject(token.application.subject))
+    end_token_alone(token)
     return True
 
 
@@ -131,6 +135,7 @@ def end_secret_again(*, actor: Actor, client_id: uuid.UUID, until: datetime | No
     found.save(update_fields=["client_secret", "previous_secret", "previous_secret_ends_at", "secret_rotated_at"])
     if not counts:
         lock_families_of(found)
+        bump_people_of(found)
         AccessToken.objects.filter(application=found).delete()
     record_client_change(EventType.SERVICE_CLIENT_SECRET_ROTATED, org_id, actor, found, overlap_hours=0)
     return True

@@ -6,10 +6,9 @@ import uuid
 
 from django.db import transaction
 
-from gateway.coordination import epochs
 from gateway.lib import secrets
 from oauth_ext.models import AccessToken, Client, RefreshToken
-from oauth_ext.services.token_families import end_family, locked_family
+from oauth_ext.services.token_families import end_family, end_token_alone, locked_family
 
 
 @transaction.atomic
@@ -33,11 +32,7 @@ def revoke_token(*, token: str, client: Client | None) -> None:
         return
     # A token of the client credentials grant has no family. An agent ends its own token about a person, and not the
     # person's app from which it got the token.
-    access.delete()
-    if access.user_id is not None:
-        epochs.bump_on_commit(epochs.subject(str(access.user_id)))
-    elif access.application is not None:
-        epochs.bump_on_commit(epochs.subject(access.application.subject))
+    end_token_alone(access)
 
 
 def _is_of_an_agent(access: AccessToken) -> bool:

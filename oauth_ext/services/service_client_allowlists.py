@@ -15,7 +15,7 @@ from gateway.lib.rows import required_row
 from gateway.lib.sentences import sentence
 from oauth_ext.models import Client, ServiceClientAllowlist
 from oauth_ext.models.client import ToolMode
-from oauth_ext.services.token_families import bump_client
+from oauth_ext.services.token_families import bump_clients
 from orgs.errors import AllowlistChanged
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
@@ -96,4 +96,4 @@ def _require_unchanged(client: Client, vendor: str, seen_version: str | None) ->
 def _record(event: EventType, actor: User, organization: Organization, client: Client, **facts: object) -> None:
     metadata = {"client_id": client.client_id, **facts}
     record_admin(event, org_id=organization.id, actor=actor.as_actor(), target=client.as_target(), metadata=metadata)
-    bump_client(client)
+    bump_clients(client)

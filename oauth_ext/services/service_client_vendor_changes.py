@@ -11,9 +11,9 @@ from django.db import transaction
 from audit.admin_log import AdminEvent, record_admin_rows
 from audit.event_types import EventType
 from gateway.catalog.registry import known_vendor
-from gateway.coordination import epochs
 from gateway.lib import clock
 from oauth_ext.models import Client, ServiceClientVendor
+from oauth_ext.services.token_families import bump_clients
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.roles import Role
@@ -96,5 +96,4 @@ def _record(
     ]
     if events:
         record_admin_rows(events, org_id=organization.id, actor=actor.as_actor())
-        touched = sorted({clients[client_pk].subject for client_pk, _ in [*new, *old]})
-        epochs.bump_on_commit(*(epochs.subject(subject) for subject in touched))
+        bump_clients(*(clients[client_pk] for client_pk in {client_pk for client_pk, _ in [*new, *old]}))

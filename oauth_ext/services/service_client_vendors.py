@@ -13,7 +13,7 @@ from gateway.catalog.registry import known_vendor
 from gateway.lib import clock
 from gateway.lib.rows import required_row
 from oauth_ext.models import Client, ServiceClientVendor
-from oauth_ext.services.token_families import bump_client
+from oauth_ext.services.token_families import bump_clients
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.roles import Role
@@ -116,4 +116,4 @@ def _begin(organization: Organization, actor: User, client: Client) -> Client:
 
 def _record(event: EventType, actor: User, organization: Organization, client: Client, **facts: object) -> None:
     record_admin(event, org_id=organization.id, actor=actor.as_actor(), target=client.as_target(), metadata=facts)
-    bump_client(client)
+    bump_clients(client)

@@ -21,7 +21,7 @@ from gateway.lib.text import clean_name
 from oauth_ext.models import AccessToken, Client
 from oauth_ext.models.client import SERVICE_CLIENT_ID_PREFIX, ToolMode
 from oauth_ext.services.overlap import overlap_end
-from oauth_ext.services.token_families import bump_client, bump_people_of, lock_families_of
+from oauth_ext.services.token_families import bump_clients, bump_people_of, lock_families_of
 from orgs.locking import lock_for_change
 from orgs.models import Membership, Organization, User
 from orgs.quotas import require_quota
@@ -143,7 +143,7 @@ def record_client_change(
         metadata={"client_id": client.client_id, **facts},
     )
     # Every process looks the client up again at its next use.
-    bump_client(client)
+    bump_clients(client)
 
 
 def _validated(name: str, expires_in_days: int | None) -> tuple[str, int]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from audit.actor import Actor
 from audit.admin_log import record_admin
@@ -15,8 +16,9 @@ from audit.event_types import EventType
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
+from gateway.lib.revocation_journal import End, EndKind, note
 from oauth_ext import lock_order
-from oauth_ext.models import AccessToken, Client, RememberedConsent, TokenFamily, TrustedIssuer
+from oauth_ext.models import AccessToken, Client, RememberedConsent, TokenFamily
 from orgs.models import User
 
 TOKEN_SERVER = Actor(id="system", label="System (token server)")
@@ -65,27 +67,42 @@ def lock_families_of(client: Client) -> None:
     list(TokenFamily.objects.select_for_update().filter(client=client).order_by("pk").values_list("pk"))
 
 
-def bump_client(client: Client) -> None:
-    """On commit, every process looks the client up again, also in calls that it makes for people."""
-    epochs.bump_on_commit(epochs.subject(client.subject))
-    bump_people_of(client)
+def bump_clients(*clients: Client) -> None:
+    """On commit, every process looks the clients up again, also in calls that they make for people."""
+    epochs.bump_on_commit(*sorted({epochs.subject(client.subject) for client in clients}))
+    bump_people_of(*clients)
 
 
-def bump_people_of(client: Client) -> None:
-    """The people for whom the client has a token now."""
-    tokens = AccessToken.objects.filter(application=client, user__isnull=False, expires__gt=clock.now())
+def bump_people_of(*clients: Client) -> None:
+    """The people for whom the clients have a token now."""
+    keys = sorted(client.pk for client in clients)
+    # A token that is being stored now is seen here, or its first call sees the change.
+    list(Client.objects.select_for_update().filter(pk__in=keys).order_by("pk").values_list("pk"))
+    tokens = AccessToken.objects.filter(application__in=keys, user__isnull=False, expires__gt=clock.now())
     people = sorted({str(user_id) for user_id in tokens.values_list("user_id", flat=True)})
     epochs.bump_on_commit(*map(epochs.subject, people))
 
 
-def end_families_of(trust: TrustedIssuer) -> int:
-    """Ends the tokens of every assertion of the issuer; the caller holds the lock of its row. Returns how many people
-    had one."""
-    held = list(TokenFamily.objects.select_for_update().filter(trusted_issuer=trust).order_by("pk"))
+def end_families(families: QuerySet[TokenFamily]) -> int:
+    """Ends all their tokens; the caller holds a lock that new ones wait for. Returns how many people had one."""
+    held = list(families.select_for_update(of=("self",)).order_by("pk"))
     TokenFamily.objects.filter(pk__in=[family.pk for family in held]).delete()
     people = sorted({family.subject for family in held})
     epochs.bump_on_commit(*map(epochs.subject, people))
     return len(people)
+
+
+def end_token_alone(token: AccessToken) -> None:
+    """Ends a token without a family, or an agent's about a person, whose family is that of the person's app."""
+    client: Client | None = token.application
+    if token.token_family_id is not None:
+        # A receiver notes the others.
+        note(End(EndKind.ACCESS_TOKEN, str(token.pk), str(token.organization_id)))
+    token.delete()
+    if token.user_id is not None:
+        epochs.bump_on_commit(epochs.subject(str(token.user_id)))
+    elif client is not None:
+        epochs.bump_on_commit(epochs.subject(client.subject))
 
 
 def end_family(family: TokenFamily) -> None:

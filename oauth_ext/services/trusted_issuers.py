@@ -22,7 +22,7 @@ from oauth_ext.issuer_keys import KeysUnavailable
 from oauth_ext.jwt.assertion import ALGORITHMS
 from oauth_ext.models import Client, TokenFamily, TrustedIssuer
 from oauth_ext.models.trusted_issuer import ISSUER_CHARACTERS
-from oauth_ext.services.token_families import end_families_of
+from oauth_ext.services.token_families import end_families
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.quotas import require_quota
@@ -66,7 +66,7 @@ def add_issuer(*, actor: User, organization: Organization, wanted: Wanted) -> Tr
     """
     faults = _faults(organization, wanted)
     if not faults:
-        faults = _faults_of_keys(wanted)
+        faults = _faults_of_keys(organization, wanted)
     if faults:
         raise Invalid(fields=faults)
     return _stored(actor, organization, wanted)
@@ -79,7 +79,7 @@ def remove_issuer(*, actor: User | Actor, organization: Organization, issuer_id:
     # The lock waits for requests that store tokens under this trust.
     row = required_row(TrustedIssuer.objects.select_for_update().filter(organization=locked, pk=issuer_id))
     target = row.as_target()
-    people = end_families_of(row)
+    people = end_families(TokenFamily.objects.filter(trusted_issuer=row))
     row.delete()
     record_admin(
         EventType.TRUSTED_ISSUER_REMOVED,
@@ -140,11 +140,12 @@ def _is_address(url: str, most: int) -> bool:
     return len(url) <= most and url.isascii() and url.isprintable() and " " not in url and not parts.fragment
 
 
-def _faults_of_keys(wanted: Wanted) -> dict[str, list[str]]:
+def _faults_of_keys(organization: Organization, wanted: Wanted) -> dict[str, list[str]]:
     """Outside the transaction: the provider may take seconds."""
     name = "jwks_url" if wanted.jwks_url else "issuer"
     try:
-        found = issuer_keys.published_keys(wanted.jwks_url or issuer_keys.discovered_jwks_url(wanted.issuer))
+        with issuer_keys.wait(organization.pk):
+            found = issuer_keys.published_keys(wanted.jwks_url or issuer_keys.discovered_jwks_url(wanted.issuer))
     except KeysUnavailable as fault:
         return {name: [fault.reason]}
     if any(issuer_keys.usable_key(key, algorithm) for key in found for algorithm in wanted.algorithms):

@@ -24,6 +24,7 @@ from gateway.lib.rows import required_row
 from gateway.lib.sentences import sentence
 from gateway.mail.kinds import MailKind, Purpose, register
 from gateway.mail.outbox import queue_mail
+from orgs import events
 from orgs.locking import current_membership, lock_active_person, lock_for_change, lock_organization
 from orgs.models import JoinRequest, MailDomain, Membership, Organization, Removal, User
 from orgs.notices import has_role_by_address, owners_of, recipients_of
@@ -129,6 +130,8 @@ def release_domain(*, actor: User | Actor, organization: Organization, domain_id
     locked = lock_for_change(organization, actor=actor, role=Role.OWNER)
     row = required_row(MailDomain.objects.filter(organization=locked, pk=domain_id))
     row.delete()
+    if row.confirmed_at is not None:
+        events.mail_domain_released.send(sender=MailDomain, organization_id=locked.pk, domain=row.domain)
     if not MailDomain.objects.filter(organization=locked, confirmed_at__isnull=False).exists():
         JoinRequest.objects.filter(organization=locked).delete()
     _record(EventType.MAIL_DOMAIN_RELEASED, actor, row)

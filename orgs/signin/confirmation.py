@@ -61,8 +61,7 @@ class ConfirmationUnavailable(Exception):
 
 def confirm_person(user_id: uuid.UUID, *, pause: Callable[[float], None] = time.sleep) -> Confirmation:
     """The provider's answer, at most 14 minutes old if the provider is available. No transaction may be open."""
-    rows = Identity.objects.filter(user_id=user_id)
-    newest = rows.order_by(F("confirmed_at").desc(nulls_last=True), "-created_at").first()
+    newest = _newest(user_id)
     if newest is None:
         return Confirmation(ConfirmationStatus.NOT_POSSIBLE, datetime.min.replace(tzinfo=clock.now().tzinfo))
     known = _recent(newest)
@@ -79,6 +78,12 @@ def confirm_person(user_id: uuid.UUID, *, pause: Callable[[float], None] = time.
         return _wait_for_other_request(newest, pause)
     finally:
         _waiting.release()
+
+
+def is_refused(user_id: uuid.UUID) -> bool:
+    """Whether the provider refused the person when it was last asked. Asks nobody."""
+    newest = _newest(user_id)
+    return newest is not None and newest.is_refused
 
 
 def counts_during_outage(at: datetime) -> bool:
@@ -99,6 +104,11 @@ def require_person(user_id: uuid.UUID) -> None:
         days=settings.OIDC_WORD_DAYS
     ):
         raise PersonRefused
+
+
+def _newest(user_id: uuid.UUID) -> Identity | None:
+    rows = Identity.objects.filter(user_id=user_id)
+    return rows.order_by(F("confirmed_at").desc(nulls_last=True), "-created_at").first()
 
 
 def _recent(identity: Identity) -> Confirmation | None:

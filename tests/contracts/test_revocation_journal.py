@@ -22,8 +22,10 @@ from gateway.lib import clock
 from gateway.lib.revocation_journal import EndKind, session_id
 from gateway.web.sessions import SessionStore, key_of, stored_key
 from oauth_ext.models import AccessToken, AgentKey, Client, TokenFamily, TrustedIssuer
+from oauth_ext.services.acting import set_acting
 from oauth_ext.services.agent_keys import mint_agent_key, revoke_agent_key
 from oauth_ext.services.deactivation import deactivate_person
+from oauth_ext.services.ends_again import end_access_token_again
 from oauth_ext.services.revocation import revoke_token
 from oauth_ext.services.service_clients import create_service_client, delete_service_client, rotate_client_secret
 from oauth_ext.services.token_families import begin_family, end_family
@@ -182,6 +184,27 @@ def test_tokens(cast: Cast, tenant: Tenant, journal: Path, committed: Committed)
         revoke_token(token="own", client=tenant.client)
         expired.delete()
     assert ends(journal) == {(EndKind.TOKEN_FAMILY, family_id), (EndKind.ACCESS_TOKEN, own_id)}
+
+
+def test_an_agents_token_about_a_person_ends_without_the_persons_app(
+    cast: Cast, tenant: Tenant, journal: Path, committed: Committed
+) -> None:
+    owner, app = cast.user("owner"), Client.objects.create(client_id="mcpc_app", name="App")
+    family = begin_family(client=app, user=owner, org_id=cast.org.pk, approved_by_id=None, scopes=["mcp"], resources=[])
+    set_acting(actor=owner, organization=cast.org, client=tenant.client, acts_for_people=True)
+    known = {"organization": cast.org, "scope": "mcp", "user": owner, "token_family": family}
+    later = clock.now() + timedelta(hours=1)
+    AccessToken.objects.create(token="of the app", expires=later, application=app, **known)
+    one, two = (
+        AccessToken.objects.create(token=text, expires=later, application=tenant.client, **known)
+        for text in ("one", "two")
+    )
+    with committed():
+        revoke_token(token="one", client=tenant.client)
+        set_acting(actor=owner, organization=cast.org, client=tenant.client, acts_for_people=False)
+    assert ends(journal) == {(EndKind.ACCESS_TOKEN, str(one.pk)), (EndKind.ACCESS_TOKEN, str(two.pk))}
+    assert end_access_token_again(number=one.pk, ended_at=clock.now()) is False
+    assert AccessToken.objects.get().token == "of the app"
 
 
 def test_service_clients(cast: Cast, journal: Path, committed: Committed) -> None:

@@ -13,6 +13,7 @@ from gateway.lib import clock
 from oauth_ext.models import Client, ServiceClientVendor
 from oauth_ext.services.acting import set_acting
 from oauth_ext.services.service_client_allowlists import set_client_allowlist, set_tool_mode
+from oauth_ext.services.service_client_vendor_changes import change_client_vendors
 from oauth_ext.services.service_client_vendors import replace_client_vendors
 from oauth_ext.services.service_clients import rotate_client_secret
 from orgs.services.server_access import add_member_vendor, remove_member_vendor
@@ -87,6 +88,12 @@ async def test_vendors_of_the_agent_and_their_end(agent: Agent, acting: Acting) 
     assert await is_refused(agent, acting.token, "fake_list")
     assert not await is_refused(agent, acting.subject, "fake_list")
     await in_thread(lambda: replace_client_vendors(**acting.whose, vendors=["fake"]))
+    assert not await is_refused(agent, acting.token, "fake_list")
+    pair = {(acting.service.client.pk, "fake")}
+    matrix: dict[str, Any] = {"actor": acting.tenant.owner, "organization": acting.tenant.organization}
+    await in_thread(lambda: change_client_vendors(**matrix, added=set(), removed=pair))
+    assert await is_refused(agent, acting.token, "fake_list")
+    await in_thread(lambda: change_client_vendors(**matrix, added=pair, removed=set()))
     assert not await is_refused(agent, acting.token, "fake_list")
     soon = clock.now() + timedelta(seconds=1)
     await in_thread(lambda: ServiceClientVendor.objects.update(expires_at=soon))
