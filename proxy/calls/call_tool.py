@@ -142,11 +142,9 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
     if call.answers is not None:
         params |= call.answers.as_params()
     definition = found.listed.definitions[found.tool.vendor_name]
-    ask = asking(context, call.relay, found, row)
-    place = found.destination
-    if ask is not None and context.session is not None:
-        place = place.for_caller(context.session.id, context.session.capabilities)
-    tool = ToolRequest(definition, call.capabilities, call.answers is not None, ask)
+    own = asking(context, call.relay, found, row)
+    place = found.destination if own is None else found.destination.for_caller(own.session.id, own.session.capabilities)
+    tool = ToolRequest(definition, call.capabilities, call.answers is not None, None if own is None else own.ask)
     send = partial(
         vendor_request.send,
         *(context, found.vendor, found.credential, place, "tools/call", params),
@@ -155,8 +153,8 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
         tool=tool,
         on_asked=partial(_asked, context, arguments, call, found, row),
     )
-    if ask is not None:
-        send = partial(send_in_rounds, send, tool, params, row)
+    if own is not None:
+        send = partial(send_in_rounds, send, tool, params, own)
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
         is_plain = not call.meta and call.answers is None

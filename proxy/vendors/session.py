@@ -47,7 +47,6 @@ _BACKGROUND_DEADLINE_S = 5.0
 _MAX_IN_BACKGROUND = 10  # messages in flight; further ones are dropped, so a vendor cannot pile up work
 CLOSE_DEADLINE_S = 2.0
 _INITIALIZE_ID = 1  # of the first request of a session
-MAX_QUESTIONS = 20  # that one call may ask its caller; further ones are refused
 LONGEST_QUESTION_S = 600.0  # a bound; whoever asks the caller has a shorter one
 SET_LEVEL = "logging/setLevel"
 TOOLS_CHANGED = "notifications/tools/list_changed"
@@ -237,7 +236,11 @@ class VendorSession:
                 stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
                 ask = tool.ask if tool is not None and self._is_of_one_caller else None
                 pending = PendingResponse(
-                    message_id, deadline, relay, stream, mask, is_resumable=not first, ask=ask, exchange=sent
+                    *(message_id, deadline, relay, stream, mask),
+                    is_resumable=not first,
+                    ask=ask,
+                    timing=timing or Timing(),
+                    exchange=sent,
                 )
                 found = await self._read_stream(answer, pending)
             found = found or await resumption.read_resumed(pending, partial(self._resume, timing))
@@ -355,18 +358,18 @@ class VendorSession:
             await self._send_in_background(reply.message(message.id))
 
     async def _reply_of_caller(self, message: replies.VendorRequest, pending: PendingResponse) -> Reply | None:
-        if pending.ask is None or pending.asked >= MAX_QUESTIONS:
+        if pending.ask is None:
             return None
         question = questions.read(message.raw)
         if question is None:
             return None
-        pending.asked += 1
         loop = asyncio.get_running_loop()
         left_s = pending.deadline - loop.time()
         # Nothing is read meanwhile: the rest of the stream waits in the connection, within its bound.
         pending.move_deadline(loop.time() + LONGEST_QUESTION_S + left_s)
         try:
-            return await pending.ask(question)
+            with pending.timing.caller_wait():
+                return await pending.ask(question)
         finally:
             pending.move_deadline(loop.time() + left_s)
 

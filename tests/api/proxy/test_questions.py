@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 from audit.models import RequestAuditEntry
+from credentials.credential_scope import CredentialScope
 from gateway import draining
 from gateway.catalog.tool_config import parse_tool_config
 from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
+from proxy.calls.ask_caller import MAX_QUESTIONS
 from proxy.sessions import question_desk
-from proxy.vendors.session import MAX_QUESTIONS
 from tests.api.proxy.asking import CAN, FORM, YES, AskingVendor, begin, calling, form, named, say, session_of
 from tests.api.proxy.conftest import Agent
 from tests.factories.cast import Cast
-from tests.factories.tenant import Tenant, load_vendor, make_connected_tenant, make_tenant, restrict_tools
+from tests.factories.tenant import Tenant, connect, load_vendor, make_connected_tenant, make_tenant, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import running_vendor
 
@@ -346,3 +347,30 @@ async def test_a_key_that_ends_while_a_question_is_open_ends_the_call(
         await in_thread(lambda: mint_agent_key(actor=tenant.owner, client=tenant.client))
         assert (await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})).status_code == 401
         assert not vendor.answers
+
+
+def replace_key(tenant: Tenant) -> None:
+    connect(tenant.organization, tenant.owner)
+
+
+def give_own_key(tenant: Tenant) -> None:
+    more = {"service_client": tenant.client}
+    connect(tenant.organization, tenant.owner, scope=CredentialScope.SERVICE_CLIENT, more=more)
+
+
+@pytest.mark.parametrize("end", [replace_key, give_own_key])
+async def test_credentials_that_end_while_a_question_is_open_end_the_call(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor, end: Callable[[Tenant], None]
+) -> None:
+    """Also where others apply instead: the vendor gets no answer under the former."""
+    session = await session_of(agent, tenant.agent_key)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        await in_thread(lambda: end(tenant))
+        assert (await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})).status_code == 202
+        [found] = await stream.read_all()
+    assert found["result"]["isError"]
+    assert not vendor.answers
+    rows = await in_thread(lambda: list(RequestAuditEntry.objects.values_list("status", "error_code")))
+    assert rows == [("denied", "no_credentials")]
