@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeGuard
 
+import msgspec
 import structlog
 
 from credentials.bearer_challenge import scopes_wanted
@@ -99,6 +100,7 @@ class VendorSession:
     is_lost: bool = False  # the vendor does not know it: there is nothing to close
     takes_log_level: bool = False  # of its one caller
     log_level: str | None = None  # the one it has
+    has_answers: bool = False  # of its one caller: the vendor may remember them
     _last_id: int = 0  # of a request
     _under_way: int = 0  # requests
     _prepared: Prepared | None = None
@@ -178,7 +180,10 @@ class VendorSession:
         try:
             if self.takes_log_level and relay is not None and relay.chosen_log_level not in (None, self.log_level):
                 await self._set_log_level(str(relay.chosen_log_level), deadline)
-            return await self._round_trip(method, params, deadline, relay=relay, timing=timing, tool=tool)
+            answer = await self._round_trip(method, params, deadline, relay=relay, timing=timing, tool=tool)
+            if self.has_answers and isinstance(answer, replies.VendorResult):
+                return msgspec.structs.replace(answer, is_personal=True)
+            return answer
         finally:
             self._under_way -= 1
             self.last_used_s = asyncio.get_running_loop().time()
@@ -355,6 +360,7 @@ class VendorSession:
             self._reply_to_request(message)
             refused_questions.noted(pending.refused, message.method)
         else:
+            self.has_answers = True
             await self._send_in_background(reply.message(message.id))
 
     async def _reply_of_caller(self, message: replies.VendorRequest, pending: PendingResponse) -> Reply | None:

@@ -93,7 +93,9 @@ def read(result: replies.VendorResult) -> InputRequired:
         raise replies.BadVendorReply("it asks for nothing")
     if len((found.request_state or "").encode()) > MAX_STATE_BYTES:
         raise replies.BadVendorReply("it asks for too much")
-    return InputRequired(result.id, result.raw_result, True, found.input_requests, found.request_state)
+    return InputRequired(
+        result.id, result.raw_result, is_error=True, questions=found.input_requests, state=found.request_state
+    )
 
 
 def asked_in_vain(asked: InputRequired, capabilities: Mapping[str, Any] | None) -> list[str]:

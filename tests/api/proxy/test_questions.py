@@ -172,6 +172,25 @@ async def test_a_result_after_an_answer_is_kept_for_nobody(
     assert vendor.seen["tools/call"] == 2
 
 
+async def test_what_a_vendor_remembers_of_an_answer_reaches_nobody_else(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor, settings: Any
+) -> None:
+    """A later call in the same session of the vendor asks nothing, and its result may hold the answer before."""
+    settings.VENDOR_TOOL_CONFIG = parse_tool_config('{"fake":{"tools":{"list":{"ttl":30}}}}')
+    session = await session_of(agent, tenant.agent_key)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})
+        await stream.read_all()
+    vendor.questions = []
+    for of_session in (session, None):
+        answer = await agent.rpc(tenant.agent_key, "tools/call", {"name": "fake_list"}, **named(of_session))
+        assert answer.json()["result"]["content"][0]["text"] == "[]"
+    assert vendor.seen["tools/call"] == 3
+    assert len(set(vendor.called_in)) == 2
+
+
 async def test_a_vendor_is_given_its_time_again_after_an_answer(
     agent: Agent, tenant: Tenant, vendor: AskingVendor
 ) -> None:
