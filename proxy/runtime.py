@@ -197,6 +197,15 @@ def _build() -> Runtime:
     directory = configured_directory(pool, tool_change_detector.submit, _stored_lists(blobs))
     rate_limited = RateLimitedCalls(caller_cache)
     exchange = backend.exchange()
+    items = configured_items(pool)
+    streams = StreamPlaces(
+        of_all=settings.CHANGE_STREAMS,
+        of_organization=settings.CHANGE_STREAMS_OF_ORGANIZATION,
+        of_subject=settings.CHANGE_STREAMS_OF_SUBJECT,
+    )
+    directory.on_fetched_list = items.on_fetched_list = lambda key: streams.announce(key.org_id)
+    directory.on_announced = lambda key: streams.announce(key.org_id, (key.digest, "tools"))
+    items.on_announced = lambda key, capability: streams.announce(key.org_id, (key.digest, capability.value))
     return Runtime(
         *(
             store,
@@ -204,7 +213,7 @@ def _build() -> Runtime:
             transport,
             pool,
             directory,
-            configured_items(pool),
+            items,
             tool_change_detector,
             secret_echo_detector,
             audit,
@@ -218,11 +227,7 @@ def _build() -> Runtime:
         vendor_tokens=VendorTokens(caller_cache),
         session_states=SessionStates(store, exchange, settings.SECRET_KEY.encode()),
         questions=_question_desk(exchange),
-        streams=StreamPlaces(
-            of_all=settings.CHANGE_STREAMS,
-            of_organization=settings.CHANGE_STREAMS_OF_ORGANIZATION,
-            of_subject=settings.CHANGE_STREAMS_OF_SUBJECT,
-        ),
+        streams=streams,
     )
 
 

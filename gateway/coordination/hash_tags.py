@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _SERVICE_CLIENT = "svc:"
+SESSION = "session:"
 
 
 def tag_of_subject(subject: str) -> str:
@@ -18,6 +19,11 @@ def tag_of_subject(subject: str) -> str:
 
 def tagged(tag: str, name: str) -> str:
     return f"{{{tag}}}{name}"
+
+
+def session_epoch(session: str, expires_s: int) -> str:
+    """The epoch of a caller's session, which means nothing after `expires_s` (Unix time)."""
+    return f"{SESSION}{expires_s:010x}:{session}"
 
 
 def is_tagged(name: str) -> bool:

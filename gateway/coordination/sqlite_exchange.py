@@ -45,6 +45,13 @@ class SQLiteExchange:
     async def put(self, name: str, value: bytes, ttl_s: int) -> None:
         self._write("INSERT OR REPLACE INTO kept (name, value, expires_ms) VALUES (?, ?, ?)", name, value, ttl_s=ttl_s)
 
+    async def claim(self, name: str, ttl_s: int) -> bool:
+        sql = (
+            "INSERT INTO kept (name, value, expires_ms) VALUES (?, ?, ?) ON CONFLICT (name)"
+            f" DO UPDATE SET expires_ms = excluded.expires_ms WHERE kept.expires_ms <= {self._now_ms():d} RETURNING 1"
+        )
+        return bool(self._write(sql, name, b"1", ttl_s=ttl_s))
+
     async def push(self, box: str, message: bytes, ttl_s: int) -> None:
         self._write("INSERT INTO message (box, body, expires_ms) VALUES (?, ?, ?)", box, message, ttl_s=ttl_s)
 
@@ -70,13 +77,14 @@ class SQLiteExchange:
         )
         return [body for _, body, expires_ms in sorted(rows) if expires_ms > self._now_ms()]
 
-    def _write(self, sql: str, *values: str | bytes, ttl_s: int) -> None:
+    def _write(self, sql: str, *values: str | bytes, ttl_s: int) -> list[Any]:
         now_ms = self._now_ms()
-        self._execute(sql, *values, now_ms + ttl_s * 1000)
+        found = self._execute(sql, *values, now_ms + ttl_s * 1000)
         self._writes += 1
         if self._writes % _SWEEP_EVERY == 0:
             self._execute("DELETE FROM kept WHERE expires_ms <= ?", now_ms)
             self._execute("DELETE FROM message WHERE expires_ms <= ?", now_ms)
+        return found
 
     def _execute(self, sql: str, *values: str | bytes | int) -> list[Any]:
         try:

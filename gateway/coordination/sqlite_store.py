@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.coordination import window
+from gateway.coordination.hash_tags import SESSION
 from gateway.coordination.returns import Returns
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission, CoordinationUnavailable
@@ -30,6 +31,11 @@ CREATE TABLE IF NOT EXISTS health
 _pack = msgspec.msgpack.Encoder().encode
 _Admitted = tuple[window.Decision, tuple[str, ...]]
 _LOCK_TIMEOUT_S = 2.0  # to wait for another process's transaction
+# Names made by `hash_tags.session_epoch`, behind a tag: their time is ten hexadecimal digits.
+_SWEEP_SESSIONS = f"""
+DELETE FROM epoch WHERE instr(name, '}}{SESSION}') > 0
+    AND substr(name, instr(name, '}}{SESSION}') + {len(SESSION) + 1}, 10) < ?
+"""  # noqa: S608
 _SWEEP_EVERY = 5_000  # admissions between deletions of expired windows
 
 
@@ -134,6 +140,7 @@ class SQLiteStore:
         self._writes += 1
         if self._writes % _SWEEP_EVERY == 0:
             connection.execute("DELETE FROM rate WHERE expires_ms < ?", (now_ms,))
+            connection.execute(_SWEEP_SESSIONS, (f"{now_ms // 1000:010x}",))
         return self._decision, rows[0][1:]
 
     def _count(self, blob: bytes) -> bytes:

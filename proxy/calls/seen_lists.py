@@ -5,7 +5,7 @@ No vendor is asked: a list that is not known here counts as unchanged once it is
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 
@@ -41,6 +41,7 @@ _ITEM_KINDS = {
 class SeenList:
     """One vendor's part of a list. `mark`: of its content; None if it is not known here."""
 
+    place: bytes  # digest of the vendor's key
     rights: Hashable
     mark: Hashable = None
     is_outdated: bool = False  # the vendor has announced a change that is not fetched yet
@@ -57,13 +58,17 @@ def seen(live: Runtime, caller: Caller, vendor: Vendor | None, kinds: Iterable[L
     return {kind: _seen(live, caller, usable, kind) for kind in kinds}
 
 
-def has_changed(before: Seen, now: Seen) -> bool:
-    """Whether a caller who knew the lists as they were should ask again."""
-    return before.keys() != now.keys() or any(_has_changed(before[slug], now[slug]) for slug in now)
+def has_changed(before: Seen, now: Seen, announced: Set[bytes]) -> bool:
+    """Whether a caller who knew the lists as they were should ask again. `announced`: places whose vendor said so."""
+    return (
+        before.keys() != now.keys()
+        or any(each.place in announced for each in now.values())
+        or any(_has_changed(before[slug], now[slug]) for slug in now)
+    )
 
 
 def _has_changed(before: SeenList, now: SeenList) -> bool:
-    if before.rights != now.rights or (now.is_outdated and not before.is_outdated):
+    if before.rights != now.rights:
         return True
     # Of a list that was outdated the caller was told already.
     return not before.is_outdated and None not in (before.mark, now.mark) and before.mark != now.mark
@@ -83,13 +88,13 @@ def _seen(live: Runtime, caller: Caller, usable: list[tuple[Vendor, Destination]
 def _tools(live: Runtime, caller: Caller, vendor: Vendor, place: Destination) -> SeenList:
     rights = tool_rights(caller.principal, caller.organization, vendor)
     index = live.directory.known(place)
-    return SeenList(rights) if index is None else SeenList(rights, index.content.digest, index.is_outdated)
+    if index is None:
+        return SeenList(place.key.digest, rights)
+    return SeenList(place.key.digest, rights, index.content.digest, index.is_outdated)
 
 
 def _items(live: Runtime, place: Destination, kind: Listed) -> SeenList:
     indexes = [live.items.known(each, place) for each in _ITEM_KINDS[kind]]
     known = [each for each in indexes if each is not None]
-    if len(known) < len(indexes):
-        return SeenList(None, None, any(each.is_outdated for each in known))
-    # Bodies are compared as they are: their hash is computed once, and kept with them.
-    return SeenList(None, tuple(each.content.own_body for each in known), any(each.is_outdated for each in known))
+    bodies = tuple(each.content.own_body for each in known) if len(known) == len(indexes) else None
+    return SeenList(place.key.digest, None, bodies, any(each.is_outdated for each in known))

@@ -1,6 +1,6 @@
-"""A session of a caller of the earlier revisions: what its client said in `initialize`, sealed in the session's id.
+"""A session of a caller of the earlier revisions: its client's words in `initialize`, sealed in the session's id.
 
-No process keeps a session, so no call looks one up. What changes later, its end and its log level, is in the exchange
+No process keeps a session, so no call looks one up. Its end and its log level, which come later, are in the exchange
 of all processes. An epoch, read with those of the caller, says when to look there. docs/decisions/0110
 """
 
@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 from django.conf import settings
 
-from gateway.coordination.hash_tags import tag_of_subject, tagged
+from gateway.coordination.hash_tags import session_epoch, tag_of_subject, tagged
 from gateway.lib import clock
 from gateway.lib.crypto import CryptoError, open_sealed, seal
 from orgs.principal import Principal
@@ -77,7 +77,8 @@ def opened(principal: Principal, endpoint: str, session_id: str) -> ClientSessio
         raise SessionEnded from fault
     if found.binding != _binding(principal, endpoint) or clock.now().timestamp() >= found.expires_at_s:
         raise SessionEnded
-    name = tagged(tag_of_subject(principal.subject), f"session:{found.id.hex()}")
+    # With its end, so that a store without expiry can forget it.
+    name = tagged(tag_of_subject(principal.subject), session_epoch(found.id.hex(), int(found.expires_at_s)))
     return ClientSession(found.id, found.capabilities, name)
 
 

@@ -14,6 +14,7 @@ from gateway.lib.bounded import put_newest
 from proxy.sessions.client_session import LIFETIME_S, ClientSession, SessionState
 
 log = structlog.get_logger(__name__)
+ENDED_S = 60
 MAX_KNOWN = 10_000  # states of one process; most sessions have none
 _decoder = msgspec.msgpack.Decoder(SessionState)
 
@@ -28,7 +29,10 @@ class SessionStates:
         self._known: OrderedDict[bytes, tuple[str, SessionState]] = OrderedDict()  # by session, with its epoch
 
     async def at(self, session: ClientSession, epoch: str) -> SessionState:
-        """The state at this value of the session's epoch; the first one while the exchange is away."""
+        """The state at this value of the session's epoch; the first one while the exchange is away.
+
+        A session that changed and has no state has ended.
+        """
         if not epoch:  # never changed
             return SessionState()
         known = self._known.get(session.id)
@@ -36,7 +40,7 @@ class SessionStates:
             return known[1]
         try:
             raw = await self._exchange.get(self._name(session))
-            found = SessionState() if raw is None else _decoder.decode(raw)
+            found = SessionState(is_ended=True) if raw is None else _decoder.decode(raw)
         except (CoordinationUnavailable, msgspec.MsgspecError) as fault:
             log.info("state of a session not read", fault=type(fault).__name__)
             return known[1] if known is not None else SessionState()
@@ -45,7 +49,9 @@ class SessionStates:
 
     async def change(self, session: ClientSession, state: SessionState) -> None:
         """All processes know it at the session's next request. Raises: CoordinationUnavailable."""
-        await self._exchange.put(self._name(session), msgspec.msgpack.encode(state), LIFETIME_S)
+        # Of an ended session nothing needs to be kept but the epoch.
+        ttl_s = ENDED_S if state.is_ended else LIFETIME_S
+        await self._exchange.put(self._name(session), msgspec.msgpack.encode(state), ttl_s)
         if await self._store.begin_epochs([session.epoch]) is None:
             raise CoordinationUnavailable("away")
         await self._store.renew_epoch(session.epoch)

@@ -1,11 +1,32 @@
-"""Bounds the streams of one process that tell callers of changes: each holds a connection. docs/decisions/0110"""
+"""The streams of one process that tell callers of changes: bounded, because each holds a connection.
+
+docs/decisions/0110
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Hashable
+from uuid import UUID
 
 from orgs.principal import Principal
+
+Announced = tuple[bytes, str]  # digest of a vendor's key, and the name of a list
+
+
+class ListSignal(asyncio.Event):
+    """Set when a list of an organization changes. `announced`: by vendors, since it was cleared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.announced: set[Announced] = set()
+
+    def take(self) -> frozenset[Announced]:
+        """Clear it. Returns what was announced."""
+        self.clear()
+        announced, self.announced = frozenset(self.announced), set()
+        return announced
 
 
 class StreamPlaces:
@@ -14,22 +35,36 @@ class StreamPlaces:
     def __init__(self, *, of_all: int, of_organization: int, of_subject: int) -> None:
         self._limits = (of_all, of_organization, of_subject)
         self._taken: Counter[Hashable] = Counter()
+        self._signals: dict[UUID, set[ListSignal]] = {}
 
     @property
     def taken(self) -> int:
         return self._taken["all"]
 
-    def take(self, principal: Principal) -> bool:
-        """Whether there was a place; the stream gives it back at its end."""
+    def take(self, principal: Principal) -> ListSignal | None:
+        """A place, to be given back; None without one."""
         holders = _holders(principal)
         if any(self._taken[each] >= most for each, most in zip(holders, self._limits, strict=True)):
-            return False
+            return None
         self._taken.update(holders)
-        return True
+        signal = ListSignal()
+        self._signals.setdefault(principal.org_id, set()).add(signal)
+        return signal
 
-    def give_back(self, principal: Principal) -> None:
+    def give_back(self, principal: Principal, signal: ListSignal) -> None:
         self._taken.subtract(_holders(principal))
         self._taken += Counter()  # drops those at zero
+        signals = self._signals[principal.org_id]
+        signals.discard(signal)
+        if not signals:
+            del self._signals[principal.org_id]
+
+    def announce(self, org_id: UUID, announced: Announced | None = None) -> None:
+        """A list of the organization has changed. `announced`: by the vendor itself."""
+        for signal in self._signals.get(org_id, ()):
+            if announced is not None:
+                signal.announced.add(announced)
+            signal.set()
 
 
 def _holders(principal: Principal) -> tuple[Hashable, ...]:

@@ -46,7 +46,9 @@ class ItemDirectory:
         self._indexes: FairShareCache[Key, ItemIndex] = FairShareCache(max_bytes=max_bytes)
         self._fetching: SingleFlight[Key, ItemIndex] = SingleFlight()
         self._refreshing = BackgroundTasks()
-        self.version = 0  # changes with each list that changes
+        self.on_fetched_list: Callable[[PoolKey], None] | None = None  # called for each list that is new here
+        # Called for each change that a vendor announces.
+        self.on_announced: Callable[[PoolKey, Capability], None] | None = None
         pool.on_items_changed, pool.on_handshake = self._on_items_changed, self._on_handshake
 
     async def aclose(self) -> None:
@@ -141,7 +143,8 @@ class ItemDirectory:
             raise
         index = ItemIndex(content, asyncio.get_running_loop().time())
         self._indexes.put(key, index, owner=destination.key.org_id, size_bytes=content.kept_bytes)
-        self.version += 1
+        if self.on_fetched_list is not None:
+            self.on_fetched_list(destination.key)
         return index
 
     async def _fetch(self, kind: ItemKind, vendor: Vendor, destination: Destination) -> ItemList:
@@ -199,7 +202,8 @@ class ItemDirectory:
             known = self._indexes.peek((key, kind)) if kind.capability is capability else None
             if known is not None and not known.is_outdated:
                 self._indexes.replace((key, kind), replace(known, is_outdated=True))
-                self.version += 1
+        if self.on_announced is not None:
+            self.on_announced(key, capability)
 
 
 def configured_items(pool: SessionPool) -> ItemDirectory:

@@ -68,7 +68,8 @@ class ToolDirectory:
         self._storing = BackgroundTasks()
         self._refreshing = BackgroundTasks()
         self._in_refresh: set[bytes] = set()  # digests of keys, and of lists that one credential confirms for others
-        self.version = 0  # changes with each list that changes
+        self.on_fetched_list: Callable[[PoolKey], None] | None = None  # called for each list that is new here
+        self.on_announced: Callable[[PoolKey], None] | None = None  # called for each change that a vendor announces
         self._under_way: dict[PoolKey, bool] = {}  # being fetched; True if the vendor announced a change since
         pool.on_tools_changed = self._on_tools_changed
 
@@ -178,8 +179,9 @@ class ToolDirectory:
         if content is None:
             return None
         is_outdated = known is not None and known.is_outdated
-        self.version += 1
-        return self._indexes.put(key, ToolIndex(content, fetched_s, is_outdated))
+        found_index = self._indexes.put(key, ToolIndex(content, fetched_s, is_outdated))
+        self._tell(key)
+        return found_index
 
     async def _stored_content(
         self, stored: StoredLists, vendor: Vendor, key: PoolKey, found: StoredList
@@ -246,9 +248,14 @@ class ToolDirectory:
         known = self._indexes.peek(key)
         if known is not None and not known.is_outdated:
             self._indexes.replace(key, replace(known, is_outdated=True))
-            self.version += 1
+        if self.on_announced is not None:
+            self.on_announced(key)
         if key in self._under_way:  # the list in flight may be the old one
             self._under_way[key] = True
+
+    def _tell(self, key: PoolKey) -> None:
+        if self.on_fetched_list is not None:
+            self.on_fetched_list(key)
 
     async def _fetch(self, vendor: Vendor, destination: Destination) -> ToolIndex:
         key, deadline = destination.key, asyncio.get_running_loop().time() + vendor.timeout_seconds
@@ -264,7 +271,7 @@ class ToolDirectory:
             log.info("tool definitions left out", vendor=vendor.slug, problems=problems[:5])
         fetched_s, is_outdated = asyncio.get_running_loop().time(), self._under_way[key]
         index = self._indexes.put(key, ToolIndex(content, fetched_s, is_outdated))
-        self.version += 1
+        self._tell(key)
         if destination.fixed_address:
             self._indexes.confirm(content.digest, fetched_s)
         if self._on_fetched is not None:

@@ -24,6 +24,7 @@ from proxy.calls.seen_lists import Listed, Seen, has_changed, seen
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.protocol import jsonrpc, sse
 from proxy.request_context import RequestContext
+from proxy.sessions.stream_places import ListSignal
 from proxy.views import mcp_sessions, responses
 from proxy.views.mcp_requests import check_scope
 from proxy.views.progress_response import PING_EVERY_S, accepts_events
@@ -33,6 +34,7 @@ from proxy.views.route import Route, ServedRequest, count
 log = structlog.get_logger(__name__)
 STEP_S = 2.5  # between looks at whether the process stops
 LOOK_EVERY_S = 5.0
+LEAST_GAP_S = 1.0  # between looks, however often lists change
 LONGEST_S = 3_600.0
 RETRY_MS = 2_000  # for a client that comes back
 
@@ -40,28 +42,40 @@ Message = Callable[[Listed], bytes]
 
 
 class ListWatch:
-    """What changes of the lists of one caller."""
+    """The changes of one caller's lists. `signal`: of `StreamPlaces`."""
 
-    def __init__(self, context: RequestContext, vendor: Vendor | None, kinds: Iterable[Listed]) -> None:
-        self._context, self._vendor, self._kinds = context, vendor, tuple(kinds)
+    def __init__(
+        self, context: RequestContext, vendor: Vendor | None, kinds: Iterable[Listed], signal: ListSignal
+    ) -> None:
+        self._context, self._vendor, self._kinds, self._signal = context, vendor, tuple(kinds), signal
         self._known = self._seen()
-        self._marks = self._versions()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Whether a list of the organization has changed meanwhile."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._signal.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def look(self) -> list[Listed] | None:
         """The lists that have changed since the last look; None if the caller may not listen any more."""
+        before = self._context.caller
         try:
             if not await self._is_allowed():
                 return None
         except InvalidBearer:
             return None
         except (CoordinationUnavailable, DatabaseUnavailable) as fault:
-            log.info("changes of lists not looked for", fault=type(fault).__name__)
+            log.debug("changes of lists not looked for", fault=type(fault).__name__)
             return []
-        marks = self._versions()
-        if all(map(is_same, marks, self._marks)):
+        if not self._signal.is_set() and self._context.caller is before:
             return []
-        before, self._known, self._marks = self._known, self._seen(), marks
-        return [kind for kind in self._kinds if has_changed(before[kind], self._known[kind])]
+        announced = self._signal.take()
+        known, self._known = self._known, self._seen()
+        places = {kind: {place for place, name in announced if name == kind.value} for kind in self._kinds}
+        return [kind for kind in self._kinds if has_changed(known[kind], self._known[kind], places[kind])]
 
     async def _is_allowed(self) -> bool:
         """Writes `context.caller`. Raises: InvalidBearer; DatabaseUnavailable; CoordinationUnavailable."""
@@ -71,8 +85,8 @@ class ListWatch:
             return False
         session = () if context.session is None else (context.session.epoch,)
         epochs = await live.store.read_epochs((*known.epoch_names, *session))
-        if epochs is None:  # unknown: a notification tells nothing, and later ones wait until they are known
-            return True
+        if epochs is None:  # nothing is told until they are known again: the right may have ended
+            raise CoordinationUnavailable("away")
         if context.session is not None:
             state = await live.session_states.at(context.session, epochs[-1])
             if state.is_ended:
@@ -83,16 +97,6 @@ class ListWatch:
 
     def _seen(self) -> dict[Listed, Seen]:
         return seen(self._context.runtime, self._context.caller, self._vendor, self._kinds)
-
-    def _versions(self) -> tuple[object, ...]:
-        """Equal as long as `_seen` gives the same."""
-        live, caller = self._context.runtime, self._context.caller
-        return caller.own, caller.organization, caller.catalog, live.directory.version, live.items.version
-
-
-def is_same(one: object, other: object) -> bool:
-    """Rows are compared by identity, which is cheap: they are new objects once they are loaded again."""
-    return one == other if isinstance(one, int) else one is other
 
 
 def stream_of(
@@ -106,35 +110,42 @@ def stream_of(
 ) -> EventStream | None:
     """A stream with `message` of each change, between two messages; None if too many are open."""
     places, principal = context.runtime.streams, context.caller.principal
-    watch = ListWatch(context, vendor, kinds)
-    if draining.is_draining() or not places.take(principal):
+    signal = None if draining.is_draining() else places.take(principal)
+    if signal is None:
         return None
+    try:
+        watch = ListWatch(context, vendor, kinds, signal)
+    except BaseException:
+        places.give_back(principal, signal)
+        raise
 
     async def end() -> None:
-        places.give_back(principal)
+        places.give_back(principal, signal)
 
     return EventStream(_events(watch, message, first, last), on_end=end)
 
 
 async def _events(watch: ListWatch, message: Message, first: bytes, last: bytes) -> AsyncIterator[bytes]:
-    loop = asyncio.get_running_loop()
-    until_s, look_s, said_s = loop.time() + LONGEST_S, loop.time() + LOOK_EVERY_S, loop.time()
+    now_s = asyncio.get_running_loop().time
+    until_s, look_s, said_s = now_s() + LONGEST_S, now_s() + LOOK_EVERY_S, now_s()
     yield b"retry: %d\n\n" % RETRY_MS
     if first:
         yield sse.encode_event(first)
-    while loop.time() < until_s and not draining.is_draining():
-        await asyncio.sleep(min(STEP_S, LOOK_EVERY_S))
-        if loop.time() >= look_s:
+    while now_s() < until_s and not draining.is_draining():
+        has_news = await watch.wait(min(STEP_S, max(look_s - now_s(), 0.0)))
+        if has_news or now_s() >= look_s:
             changed = await watch.look()
             if changed is None:
                 break
             for kind in changed:
                 yield sse.encode_event(message(kind))
-                said_s = loop.time()
-            look_s = loop.time() + LOOK_EVERY_S
-        if loop.time() - said_s >= PING_EVERY_S:
+                said_s = now_s()
+            look_s = now_s() + LOOK_EVERY_S
+            if has_news:
+                await asyncio.sleep(LEAST_GAP_S)
+        if now_s() - said_s >= PING_EVERY_S:
             yield sse.COMMENT_PING
-            said_s = loop.time()
+            said_s = now_s()
     if last:
         yield sse.encode_event(last)
 

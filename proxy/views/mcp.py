@@ -44,7 +44,7 @@ from proxy.views.progress_response import respond_with_progress
 from proxy.views.route import Route, ServedRequest, count
 
 Parts = tuple[bytes | SharedBody, ...]  # of one response
-UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True)
+UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True, has_sessions=True)
 COMPACT = replace(UNIFIED, is_compact=True)
 
 
@@ -58,7 +58,14 @@ async def vendor_mcp(request: HotPathRequest, vendor: str) -> HttpResponseBase:
     """Deprecated: the same pipeline for one vendor. Spec: D112"""
     path, headers = f"/v1/{vendor}/mcp", deprecation.headers()
     return await _serve_or_end(
-        request, Route(CallSource.MCP, "POST", path, scope=f"mcp:{vendor}", vendor=vendor, headers=headers)
+        request,
+        Route(
+            *(CallSource.MCP, "POST", path),
+            scope=f"mcp:{vendor}",
+            vendor=vendor,
+            has_sessions=True,
+            headers=headers,
+        ),
     )
 
 

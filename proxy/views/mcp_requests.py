@@ -33,15 +33,16 @@ def tool_call(
     token, meta = progress.split_meta(params.get("_meta"))
     if context.trace is not None and meta is not None:
         context.trace.adopt_late(take_parent(meta))  # the vendor gets ours in its place
-    session = context.session if accepts_events(accept) else None
+    session = context.session
     relay = _relay(token, accept, has_session=session is not None)
     return ToolCall(
-        *(name, {} if fault else arguments or {}),
+        name,
+        {} if fault else arguments or {},
         vendor=vendor,
         meta=meta or None,
         relay=relay,
         fault=fault,
-        capabilities=None if session is None else session.capabilities,
+        capabilities=None if session is None or relay is None else session.capabilities,
     )
 
 

@@ -26,9 +26,9 @@ def check_origin(request: HotPathRequest) -> None:
         raise HttpError(403, "forbidden_origin", "This origin may not call the gateway.")
 
 
-def preflight_response(request: HotPathRequest, method: str) -> HttpResponse:
+def preflight_response(request: HotPathRequest, methods: str) -> HttpResponse:
     response = responses.preflight()
-    response.headers["Access-Control-Allow-Methods"] = f"{method}, OPTIONS"
+    response.headers["Access-Control-Allow-Methods"] = f"{methods}, OPTIONS"
     asked = request.META.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS")
     response.headers["Access-Control-Allow-Headers"] = ", ".join([responses.ALLOWED_HEADERS, *_param_headers(asked)])
     response.headers["Access-Control-Max-Age"] = "600"

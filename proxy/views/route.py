@@ -51,6 +51,7 @@ class Route:
     vendor: str | None = None  # slug in the path
     reports_cache: bool = False  # answers have X-Cache
     is_compact: bool = False  # lists tools to find, describe and call others
+    has_sessions: bool = False  # which clients end by DELETE
     headers: Mapping[str, str] = field(default_factory=dict)  # of every answer but a preflight's
 
     @property
@@ -99,7 +100,8 @@ class ServedRequest:
         return self._context
 
     def preflight(self) -> HttpResponse:
-        return preflight_response(self._request, self._route.method)
+        more = ", DELETE" if self._route.has_sessions else ""
+        return preflight_response(self._request, f"{self._route.method}{more}")
 
     async def refusal(self, fault: Exception) -> HttpResponse:
         """The response to a fault of `open` or of the view. Refusals count as requests, once. Spec: §8 · D22"""

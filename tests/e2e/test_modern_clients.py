@@ -61,14 +61,16 @@ async def test_the_python_sdk_sends_one_request_for_each_operation(
     assert {status for _, status in wire.seen} <= {200, 202}
 
 
-async def test_a_subscription_of_the_python_sdk_ends_in_good_order(
+async def test_a_subscription_of_the_python_sdk_begins_and_ends_in_good_order(
     gateway: Gateway, service_client: ServiceClient
 ) -> None:
     async with (
         sdk_client(gateway, service_client.agent_key, mode=MODERN) as client,
-        client.listen(tools_list_changed=True) as heard,
+        client.listen(tools_list_changed=True, resource_subscriptions=["a:b"]) as heard,
     ):
-        assert [event async for event in heard] == []
+        assert heard.honored.tools_list_changed is True
+        assert not heard.honored.resource_subscriptions
+        await client.list_tools()
 
 
 @pytest.mark.parametrize(("version", "before"), [(MODERN, ["server/discover"]), (EARLIER, HANDSHAKE)])

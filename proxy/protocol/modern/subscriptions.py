@@ -1,4 +1,4 @@
-"""Pure: the messages of `subscriptions/listen`: what is honoured of the filter, each change, and the end.
+"""Pure: the messages of `subscriptions/listen`: the part of the filter that is honoured, each change, the end.
 
 Spec: MCP 2026-07-28, basic/patterns/subscriptions · docs/decisions/0102
 """

@@ -32,6 +32,7 @@ TOOLS = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_streams, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(change_streams, "LEAST_GAP_S", 0.05)
 
 
 @asynccontextmanager
@@ -79,8 +80,9 @@ async def test_what_changes_for_a_caller_is_told(
         assert await stream.read() == TOOLS
         live = runtime.current()
         [key] = live.pool._sessions
-        live.pool.tools_changed(key)
-        assert await stream.read() == TOOLS
+        for _ in range(2):
+            live.pool.tools_changed(key)
+            assert await stream.read() == TOOLS
         unheard = asyncio.ensure_future(stream.read())
         await in_thread(lambda: restrict_tools(committed_cast.other_org, "fake_list"))
         await list_tools(agent, tenant.agent_key, session)
@@ -111,6 +113,28 @@ async def test_a_subscription_of_the_modern_revision_is_told(agent: Agent, tenan
         assert ended is not None
         assert (ended["id"], ended["result"]["_meta"][f"{modern.RESERVED}subscriptionId"]) == (7, 7)
         assert await stream.read() is None
+
+
+async def test_nothing_is_told_while_rights_cannot_be_confirmed(
+    agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key may have ended. What changed meanwhile is told afterwards."""
+    session = await session_of(agent, tenant.agent_key)
+    await list_tools(agent, tenant.agent_key, session)
+    live = runtime.current()
+
+    async def unknown(names: object) -> None:
+        return None
+
+    async with listening(tenant.agent_key, session) as stream:
+        with monkeypatch.context() as away:
+            away.setattr(live.store, "read_epochs", unknown)
+            unheard = asyncio.ensure_future(stream.read())
+            [key] = live.pool._sessions
+            live.pool.tools_changed(key)
+            await asyncio.sleep(0.3)
+            assert not unheard.done()
+        assert await unheard == TOOLS
 
 
 async def end_key(agent: Agent, tenant: Tenant, session: str) -> None:

@@ -54,6 +54,7 @@ async def test_questions_of_all_rounds_reach_the_caller(agent: Agent, tenant: Te
     async with calling(tenant.agent_key, session) as stream:
         while (message := await stream.read()) is not None and "method" in message:
             heard.append(message["params"]["message"])
+            await asyncio.sleep(0.1)
             answered = await say(agent, tenant.agent_key, session, {"id": message["id"], "result": YES})
             assert answered.status_code == 202
     assert message is not None
@@ -62,8 +63,9 @@ async def test_questions_of_all_rounds_reach_the_caller(agent: Agent, tenant: Te
     assert (vendor.ran, vendor.seen["tools/call"]) == (1, 3)
     assert vendor.params["inputResponses"] == {"b": YES, "c": YES}
     assert vendor.params["_meta"][f"{META}clientCapabilities"] == {"elicitation": {}, "sampling": {}}
-    rows = await in_thread(lambda: list(RequestAuditEntry.objects.values_list("status", "item")))
-    assert rows == [("success", "elicitation/create")]
+    rows = await in_thread(lambda: list(RequestAuditEntry.objects.values_list("status", "item", "vendor_ms")))
+    assert [row[:2] for row in rows] == [("success", "elicitation/create")]
+    assert 0 <= rows[0][2] < 1_000
 
 
 async def test_a_client_that_refuses_ends_the_call(agent: Agent, tenant: Tenant, vendor: EraVendor) -> None:

@@ -1,4 +1,4 @@
-"""A vendor with what the protocol's conformance suite asks servers for: `conformance_server.py everything|tools PORT`.
+"""A vendor with what the protocol's conformance suite asks for: `conformance_server.py everything|tools|changes PORT`.
 
 A tool that does not get what it needs of its client answers an error of its own, as the suite's notes ask.
 Runs on the newest Python SDK.
@@ -378,10 +378,39 @@ BESIDE_TOOLS: dict[str, Any] = {
 }
 
 
+class Changing:
+    """Lists that grow by one entry with each call of a tool, which announces it on the stream of the call."""
+
+    def __init__(self) -> None:
+        self.tools, self.prompts = ["tool_change", "prompt_change"], ["prompt"]
+
+    async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[types.Tool(name=name, description="Changes a list.", input_schema=PLAIN) for name in self.tools]
+        )
+
+    async def list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[types.Prompt(name=name, description="One.") for name in self.prompts])
+
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        note: types.ServerNotification
+        if params.name == "prompt_change":
+            self.prompts.append(f"prompt{len(self.prompts)}")
+            note = types.PromptListChangedNotification()
+        else:
+            self.tools.append(f"tool{len(self.tools)}")
+            note = types.ToolListChangedNotification()
+        await ctx.session.send_notification(note, ctx.request_id)
+        return types.CallToolResult(content=[text("Changed.")])
+
+
 if __name__ == "__main__":
     offers, port = sys.argv[1:]
     beside = BESIDE_TOOLS if offers == "everything" else {}
-    server: Server[Any] = Server(
-        "conformance", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool, **beside
-    )
+    tools: dict[str, Any] = {"on_list_tools": list_tools, "on_call_tool": call_tool}
+    if offers == "changes":
+        changing = Changing()
+        tools = {"on_list_tools": changing.list_tools, "on_call_tool": changing.call_tool}
+        beside = {"on_list_prompts": changing.list_prompts}
+    server: Server[Any] = Server("conformance", version="1.0.0", **tools, **beside)
     uvicorn.run(server.streamable_http_app(), host="127.0.0.1", port=int(port), log_level="warning")
