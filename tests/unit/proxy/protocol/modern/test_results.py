@@ -63,12 +63,12 @@ def test_a_list_is_never_kept() -> None:
 
 @pytest.mark.parametrize("wanted", [{}, {"toolsListChanged": True, "resourceSubscriptions": ["a"]}, {"other": 1}])
 def test_a_filter(wanted: object) -> None:
-    assert subscriptions.is_filter(wanted)
+    assert subscriptions.wanted(wanted) is not None
 
 
 @pytest.mark.parametrize("wanted", [None, [], "x", {"toolsListChanged": "yes"}, {"resourceSubscriptions": [1]}])
 def test_no_filter(wanted: object) -> None:
-    assert not subscriptions.is_filter(wanted)
+    assert subscriptions.wanted(wanted) is None
 
 
 @pytest.mark.parametrize(
