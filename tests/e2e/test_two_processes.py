@@ -17,9 +17,10 @@ import pytest
 
 from tests.e2e import agent
 from tests.e2e.agent import ServiceClient
-from tests.e2e.shared_gateway import Gateway
+from tests.e2e.shared_gateway import Gateway, keyless_catalog
 from tests.fakes.round_robin import RoundRobin, round_robin
 from tests.vendors.processes import PLAIN_HTTP, free_port
+from tests.vendors.servers import conformance_server
 
 pytest_plugins = ("tests.vendors.fixtures", "tests.e2e.fixtures")
 
@@ -76,6 +77,27 @@ def test_an_agent_key_revoked_on_the_command_line(gateway: Gateway, new_caller: 
         assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
     for answer in bystander.mcp("acme_whoami"):
         agent.result(answer)
+
+
+def test_an_answer_to_a_vendors_question_at_the_other_server(gateway: Gateway, clients: list[httpx.Client]) -> None:
+    """The call waits at the first server, and the vendor gets the answer that came to the second."""
+    with conformance_server() as vendor:
+        gateway.operator.run("load_catalog", text=keyless_catalog("test", vendor.mcp_url))
+        key = gateway.new_service_client({"test": {}}).agent_key
+        first, second = clients
+        sent = {"Authorization": f"Bearer {key}", "Accept": "application/json, text/event-stream"}
+        params = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}}
+        begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+        sent["Mcp-Session-Id"] = first.post("/v1/mcp", json=begin, headers=sent).headers["Mcp-Session-Id"]
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "test_elicitation"}}
+        with first.stream("POST", "/v1/mcp", json=call, headers=sent) as stream:
+            events = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: {"))
+            asked = next(events)
+            assert asked["method"] == "elicitation/create"
+            said = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {"username": "ada"}}}
+            assert second.post("/v1/mcp", json=said, headers=sent).status_code == 202
+            found = next(events)
+    assert "ada" in found["result"]["content"][0]["text"]
 
 
 def test_a_deleted_service_client(gateway: Gateway, new_caller: Callable[[], Caller]) -> None:
