@@ -56,7 +56,7 @@ class CacheStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The vendor's result; `raw_result` is its unchanged JSON. `is_personal`: it may hold what the caller answered, so it
+    """The vendor's result; `raw_result` is its unchanged JSON. `is_personal`: it may hold what the caller answered, and
     is nobody else's."""
 
     raw_result: bytes

@@ -108,7 +108,7 @@ def for_a_person(params: dict[str, Raw]) -> dict[str, Raw] | None:
 
 
 def _says_where_it_leads(address: str) -> bool:
-    """Whether it is a web address whose host is what a person takes it for: no name before it, no look-alike letters."""
+    """Whether it is a web address whose host is what a person takes it for."""
     if not (address.isascii() and address.isprintable()) or any(sign in address for sign in " \\"):
         return False
     try:

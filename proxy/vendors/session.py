@@ -68,6 +68,10 @@ class SessionListener(Protocol):
         """The vendor announced a change of its tools."""
         ...
 
+    def responded(self, destination: Destination) -> None:
+        """The vendor works: it asks something in the middle of a call that may still run for long."""
+        ...
+
     def era_doubted(self, session: VendorSession) -> None:
         """The vendor seems to speak another revision than the session."""
         ...
@@ -373,6 +377,8 @@ class VendorSession:
         left_s = pending.deadline - loop.time()
         # Nothing is read meanwhile: the rest of the stream waits in the connection, within its bound.
         pending.move_deadline(loop.time() + LONGEST_QUESTION_S + left_s)
+        if self.listener is not None and self.destination is not None:
+            self.listener.responded(self.destination)
         try:
             with pending.timing.caller_wait():
                 return await pending.ask(question)

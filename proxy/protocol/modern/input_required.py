@@ -93,9 +93,7 @@ def read(result: replies.VendorResult) -> InputRequired:
         raise replies.BadVendorReply("it asks for nothing")
     if len((found.request_state or "").encode()) > MAX_STATE_BYTES:
         raise replies.BadVendorReply("it asks for too much")
-    return InputRequired(
-        result.id, result.raw_result, is_error=True, questions=asked, state=found.request_state
-    )
+    return InputRequired(result.id, result.raw_result, is_error=True, questions=asked, state=found.request_state)
 
 
 def _for_caller(question: Raw) -> Raw:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -18,6 +19,8 @@ from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
 from proxy.calls.ask_caller import MAX_QUESTIONS
 from proxy.sessions import question_desk
+from proxy.vendors import shared_circuits
+from proxy.vendors.circuit import CLOSED
 from tests.api.proxy.asking import CAN, FORM, YES, AskingVendor, begin, calling, form, named, say, session_of
 from tests.api.proxy.conftest import Agent
 from tests.factories.cast import Cast
@@ -366,6 +369,26 @@ async def test_a_key_that_ends_while_a_question_is_open_ends_the_call(
         await in_thread(lambda: mint_agent_key(actor=tenant.owner, client=tenant.client))
         assert (await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})).status_code == 401
         assert not vendor.answers
+
+
+async def test_an_open_question_keeps_no_other_call_from_the_vendor(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor
+) -> None:
+    """Its call may be the trial of a vendor that failed before. The question shows that it works again."""
+    session = await session_of(agent, tenant.agent_key)
+    await agent.rpc(tenant.agent_key, "tools/list")
+    pool = runtime.current().pool
+    [shared] = pool._sessions
+    failed = CLOSED
+    while failed.until_s is None:
+        failed = failed.failed(time.monotonic() - 10_000)
+    pool.circuits._circuits[shared_circuits.of_credential(shared.vendor, shared.credential_id)] = failed
+    async with calling(tenant.agent_key, session) as stream:
+        assert await stream.read() is not None
+        assert not pool.circuits.has_trouble
+        vendor.questions = []
+        answer = await agent.rpc(tenant.agent_key, "tools/call", {"name": "fake_write"})
+        assert answer.json()["result"]["content"][0]["text"] == "[]"
 
 
 def replace_key(tenant: Tenant) -> None:
