@@ -56,8 +56,8 @@ class CacheStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The vendor's result; `raw_result` is its unchanged JSON. `is_personal`: the caller answered questions on the way
-    to it, so it is nobody else's."""
+    """The vendor's result; `raw_result` is its unchanged JSON. `is_personal`: it may hold what the caller answered, and
+    is nobody else's."""
 
     raw_result: bytes
     is_error: bool

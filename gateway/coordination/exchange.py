@@ -20,6 +20,10 @@ class Exchange(Protocol):
 
     async def put(self, name: str, value: bytes, ttl_s: int) -> None: ...
 
+    async def claim(self, name: str, ttl_s: int) -> bool:
+        """True for the first of all processes, until `ttl_s` are over."""
+        ...
+
     async def push(self, box: str, message: bytes, ttl_s: int) -> None:
         """Add a message to a box, which is kept for `ttl_s` from now."""
         ...

@@ -29,6 +29,9 @@ class RedisExchange:
     async def put(self, name: str, value: bytes, ttl_s: int) -> None:
         await _execute(self._redis, "SET", self._key(name), value, "EX", ttl_s)
 
+    async def claim(self, name: str, ttl_s: int) -> bool:
+        return await _execute(self._redis, "SET", self._key(name), b"1", "NX", "EX", ttl_s) is not None
+
     async def push(self, box: str, message: bytes, ttl_s: int) -> None:
         await _execute(self._redis, "RPUSH", self._key(box), message)
         await _execute(self._redis, "EXPIRE", self._key(box), ttl_s)
@@ -38,7 +41,10 @@ class RedisExchange:
         first = cast("list[bytes] | None", await _execute(self._waiting, "BLPOP", self._key(box), wait))
         if first is None:
             return []
-        more = await _execute(self._redis, "LPOP", self._key(box), MAX_TAKEN - 1)
+        try:
+            more = await _execute(self._redis, "LPOP", self._key(box), MAX_TAKEN - 1)
+        except CoordinationUnavailable:  # the first is taken already, and would be lost
+            more = None
         return [first[1], *cast("list[bytes]", more or [])]
 
     def close(self) -> None:

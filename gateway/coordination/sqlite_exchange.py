@@ -45,6 +45,16 @@ class SQLiteExchange:
     async def put(self, name: str, value: bytes, ttl_s: int) -> None:
         self._write("INSERT OR REPLACE INTO kept (name, value, expires_ms) VALUES (?, ?, ?)", name, value, ttl_s=ttl_s)
 
+    async def claim(self, name: str, ttl_s: int) -> bool:
+        now_ms = self._now_ms()
+        found = self._execute(
+            "INSERT INTO kept (name, value, expires_ms) VALUES (?, ?, ?) ON CONFLICT (name)"
+            " DO UPDATE SET expires_ms = excluded.expires_ms WHERE kept.expires_ms <= ? RETURNING 1",
+            *(name, b"1", now_ms + ttl_s * 1000, now_ms),
+        )
+        self._sweep(now_ms)
+        return bool(found)
+
     async def push(self, box: str, message: bytes, ttl_s: int) -> None:
         self._write("INSERT INTO message (box, body, expires_ms) VALUES (?, ?, ?)", box, message, ttl_s=ttl_s)
 
@@ -73,6 +83,9 @@ class SQLiteExchange:
     def _write(self, sql: str, *values: str | bytes, ttl_s: int) -> None:
         now_ms = self._now_ms()
         self._execute(sql, *values, now_ms + ttl_s * 1000)
+        self._sweep(now_ms)
+
+    def _sweep(self, now_ms: int) -> None:
         self._writes += 1
         if self._writes % _SWEEP_EVERY == 0:
             self._execute("DELETE FROM kept WHERE expires_ms <= ?", now_ms)

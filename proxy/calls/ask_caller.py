@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
+from credentials.resolve import CredentialRef
 from oauth_ext.bearer import InvalidBearer
 from proxy.cache.result_cache import VendorOutcome
 from proxy.calls import call_audit
@@ -25,30 +25,56 @@ from proxy.protocol.modern.input_required import Answers, InputRequired
 from proxy.protocol.questions import VendorQuestion
 from proxy.request_context import RequestContext
 from proxy.sessions.client_session import ClientSession
-from proxy.timing import Timing
 from proxy.vendors.errors import CallEnded
-from proxy.vendors.tool_request import Ask, ToolRequest
+from proxy.vendors.tool_request import ToolRequest
 
-MAX_ROUNDS = 20  # of one call
+MAX_ROUNDS = 20  # of one call at a vendor of the modern revision
+MAX_QUESTIONS = 20  # that one call may ask its caller; further ones are refused
 PAUSE_S = 1.0  # before a vendor that asked for nothing is asked again
 
 
-def asking(context: RequestContext, relay: ProgressRelay | None, found: FoundTool, row: OpenCall) -> Ask | None:
+@dataclass(slots=True)
+class CallQuestions:
+    """The questions of a vendor in one call, to a caller who has a session and reads the call's stream."""
+
+    context: RequestContext
+    session: ClientSession
+    relay: ProgressRelay
+    found: FoundTool
+    row: OpenCall
+    asked: int = 0
+
+    def may_ask(self, count: int) -> bool:
+        """Whether the call may ask `count` more."""
+        return self.asked + count <= MAX_QUESTIONS
+
+    async def ask(self, question: VendorQuestion) -> questions.Reply | None:
+        """None for a question that this caller is not asked. Raises: CallEnded; as `CallerCache.revalidated`."""
+        is_known = questions.can_answer(question.method, question.mode, self.session.capabilities)
+        if self.relay.is_closed or not is_known or not self.may_ask(1):
+            return None
+        self.asked += 1
+        call_audit.note_question(self.row, question.method)
+        desk, principal = self.context.runtime.questions, self.context.caller.principal
+        reply = await desk.ask(principal, self.session, self.found.vendor.slug, question, self.relay)
+        denied = await _lost_right(self.context, self.found)
+        if denied is not None:
+            raise CallEnded(denied)
+        return reply
+
+
+def asking(
+    context: RequestContext, relay: ProgressRelay | None, found: FoundTool, row: OpenCall
+) -> CallQuestions | None:
     """None for a caller without a session, or without a stream."""
     session = context.session
     if session is None or relay is None:
         return None
-    return partial(_ask, context, session, relay, found, row)
-
-
-async def ask_meanwhile(timing: Timing, ask: Ask, question: VendorQuestion) -> questions.Reply | None:
-    """As `ask`, while a vendor waits with its answer: the wait is not the vendor's time."""
-    with timing.caller_wait():
-        return await ask(question)
+    return CallQuestions(context, session, relay, found, row)
 
 
 async def send_in_rounds(
-    send: Callable[..., Awaitable[VendorOutcome]], ask: Ask, tool: ToolRequest, params: dict[str, Any], row: OpenCall
+    send: Callable[..., Awaitable[VendorOutcome]], tool: ToolRequest, params: dict[str, Any], own: CallQuestions
 ) -> VendorOutcome:
     """The outcome of `send`, which sends `params`. A vendor of the modern revision gets answers in further rounds."""
     asked: list[InputRequired] = []
@@ -66,7 +92,7 @@ async def send_in_rounds(
         if in_vain:
             return Delivered(input_required.failed(in_vain, question), is_error=True)
         try:
-            answers = await _ask_in_turn(ask, question)
+            answers = await _ask_in_turn(own, question)
         except CallEnded as ended:
             return ended.denied
         if answers is None:
@@ -74,44 +100,27 @@ async def send_in_rounds(
         tool = msgspec.structs.replace(tool, is_retry=True)
         input_required.answer_with(params, answers)
         outcome = await send(on_asked=note, tool=tool)
-    return replace(outcome, is_personal=True) if row.item and isinstance(outcome, Delivered) else outcome
+    return replace(outcome, is_personal=True) if own.asked and isinstance(outcome, Delivered) else outcome
 
 
-async def _ask_in_turn(ask: Ask, asked: InputRequired) -> Answers | None:
-    """The answers to all questions of a vendor of the modern revision; None if one was not answered.
+async def _ask_in_turn(own: CallQuestions, asked: InputRequired) -> Answers | None:
+    """The answers to all questions of a vendor of the modern revision; None if one was not answered, or if they are too
+    many: then none is asked.
 
     Raises: CallEnded.
     """
+    if not own.may_ask(len(asked.questions)):
+        return None
     if not asked.questions:  # a vendor that puts off its work
         await asyncio.sleep(PAUSE_S)
     found = {}
     for key, raw in asked.questions.items():
         question = questions.read(bytes(raw))
-        reply = None if question is None else await ask(question)
+        reply = None if question is None else await own.ask(question)
         if reply is None or not reply.is_result:
             return None
         found[key] = Raw(reply.raw)
     return Answers(asked.state, found or None)
-
-
-async def _ask(
-    context: RequestContext,
-    session: ClientSession,
-    relay: ProgressRelay,
-    found: FoundTool,
-    row: OpenCall,
-    question: VendorQuestion,
-) -> questions.Reply | None:
-    """None for a question that this caller cannot answer. Raises: CallEnded; as `CallerCache.revalidated`."""
-    if relay.is_closed or not questions.can_answer(question.method, question.mode, session.capabilities):
-        return None
-    call_audit.note_question(row, question.method)
-    principal = context.caller.principal
-    reply = await context.runtime.questions.ask(principal, session, found.vendor.slug, question, relay)
-    denied = await _lost_right(context, found)
-    if denied is not None:
-        raise CallEnded(denied)
-    return reply
 
 
 async def _lost_right(context: RequestContext, found: FoundTool) -> Denied | None:
@@ -127,10 +136,15 @@ async def _lost_right(context: RequestContext, found: FoundTool) -> Denied | Non
     usable = may_use_vendor(caller, found.vendor)
     if isinstance(usable, Denied):
         return usable
-    if usable.id != found.credential.id:
-        text = f"The credentials of {found.vendor.name} were replaced while it waited for an answer. Call again."
+    if not _is_same(usable, found.credential):
+        text = f"Other credentials of {found.vendor.name} apply by now. The call ended: call the tool again."
         return Denied(Denial.NO_CREDENTIALS, text, found.vendor.slug)
     return may_call_tool(
         *(caller.principal, caller.organization, found.vendor, found.tool.vendor_name),
         is_read_only=found.policy.read_only,
     )
+
+
+def _is_same(usable: CredentialRef, used: CredentialRef) -> bool:
+    """A connection keeps its identity when its token is renewed."""
+    return usable.id == used.id and (usable.is_connection or usable.revision == used.revision)

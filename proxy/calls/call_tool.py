@@ -13,7 +13,7 @@ from typing import Any
 
 from gateway.catalog.vendor import Vendor
 from proxy.calls import caching, call_audit, call_figures, request_state, vendor_request
-from proxy.calls.ask_caller import ask_meanwhile, asking, send_in_rounds
+from proxy.calls.ask_caller import asking, send_in_rounds
 from proxy.calls.call_audit import OpenCall
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
@@ -142,12 +142,9 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
     if call.answers is not None:
         params |= call.answers.as_params()
     definition = found.listed.definitions[found.tool.vendor_name]
-    ask = asking(context, call.relay, found, row)
-    place = found.destination
-    if ask is not None and context.session is not None:
-        place = place.for_caller(context.session.id, context.session.capabilities)
-    meanwhile = None if ask is None else partial(ask_meanwhile, context.timing, ask)
-    tool = ToolRequest(definition, call.capabilities, call.answers is not None, meanwhile)
+    own = asking(context, call.relay, found, row)
+    place = found.destination if own is None else found.destination.for_caller(own.session.id, own.session.capabilities)
+    tool = ToolRequest(definition, call.capabilities, call.answers is not None, None if own is None else own.ask)
     send = partial(
         vendor_request.send,
         *(context, found.vendor, found.credential, place, "tools/call", params),
@@ -156,8 +153,8 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
         tool=tool,
         on_asked=partial(_asked, context, arguments, call, found, row),
     )
-    if ask is not None:
-        send = partial(send_in_rounds, send, ask, tool, params, row)
+    if own is not None:
+        send = partial(send_in_rounds, send, tool, params, own)
     if found.policy.read_only:
         # Unknown members of `_meta` may change the result, so such a call is not cached.
         is_plain = not call.meta and call.answers is None

@@ -79,7 +79,7 @@ async def send(
                 return await on_asked(reply)
             unasked = errors.bad_response("it asks for something that cannot be answered here")
             return Failed(vendor.slug, unasked.fault, unasked.detail)
-        return Delivered(reply.raw_result, reply.is_error)
+        return Delivered(reply.raw_result, reply.is_error, reply.is_personal)
     return VendorError(reply.raw_error, reply.message)
 
 

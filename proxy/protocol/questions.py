@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Raw
 
 from proxy.protocol import jsonrpc, progress
+from proxy.protocol.tool_definitions import texts_without_hidden
 
 # Methods that a vendor may ask with, and the capability that a caller must have declared.
+ELICITATION: Final = "elicitation/create"
 CAPABILITY_OF: Final = {
-    "elicitation/create": "elicitation",
+    ELICITATION: "elicitation",
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
@@ -60,7 +63,12 @@ class _Request(msgspec.Struct):
     params: dict[str, Raw] = {}
 
 
+class _Address(msgspec.Struct):
+    url: str = ""
+
+
 _requests = msgspec.json.Decoder(_Request)
+_addresses = msgspec.json.Decoder(_Address)
 _modes = msgspec.json.Decoder(_Mode)
 _metas = msgspec.json.Decoder(dict[str, Any])
 _encode = msgspec.json.Encoder().encode
@@ -84,7 +92,30 @@ def can_answer(method: str, mode: str, capabilities: Mapping[str, Any]) -> bool:
     if not isinstance(said, Mapping):
         return False
     # Without a mode, a capability means forms.
-    return method != "elicitation/create" or mode in (said or {"form": {}})
+    return method != ELICITATION or mode in (said or {"form": {}})
+
+
+def for_a_person(params: dict[str, Raw]) -> dict[str, Raw] | None:
+    """Params of `elicitation/create` without hidden characters; None if their address may mislead. Raises: DecodeError;
+    RecursionError. docs/decisions/0037"""
+    raw = _encode(params)
+    if _modes.decode(raw).mode == "url" and not _says_where_it_leads(_addresses.decode(raw).url):
+        return None
+    if raw.isascii() and b"\\" not in raw:
+        return params
+    members = texts_without_hidden(_metas.decode(raw))
+    return {name: Raw(_encode(value)) for name, value in members.items()}
+
+
+def _says_where_it_leads(address: str) -> bool:
+    """Whether it is a web address whose host is what a person takes it for."""
+    if not (address.isascii() and address.isprintable()) or any(sign in address for sign in " \\"):
+        return False
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("https", "http") and bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        return False
 
 
 def read(raw: bytes) -> VendorQuestion | None:
@@ -98,10 +129,12 @@ def read(raw: bytes) -> VendorQuestion | None:
             _, rest = progress.split_meta(_metas.decode(params.pop("_meta")))
             if rest:
                 params["_meta"] = Raw(_encode(rest))
-        mode = _modes.decode(_encode(params)).mode if asked.method == "elicitation/create" else ""
+        if asked.method != ELICITATION:
+            return VendorQuestion(asked.method, params, "")
+        shown = for_a_person(params)
+        return None if shown is None else VendorQuestion(asked.method, shown, _modes.decode(_encode(shown)).mode)
     except (msgspec.DecodeError, RecursionError):
         return None
-    return VendorQuestion(asked.method, params, mode)
 
 
 def reply_of(answer: jsonrpc.Response) -> Reply | None:

@@ -46,4 +46,4 @@ def told(answer: VendorResult | RpcError, refused: Sequence[str]) -> VendorResul
     if is_short:
         members["content"] = [*blocks, {"type": "text", "text": text}]
     members["_meta"] = {**meta, MEMBER: refused}
-    return VendorResult(answer.id, _encode(members), answer.is_error)
+    return VendorResult(answer.id, _encode(members), answer.is_error, answer.is_personal)

@@ -29,11 +29,13 @@ class BadVendorReply(ValueError):
 
 
 class VendorResult(msgspec.Struct, frozen=True):
-    """`raw_result` is a JSON object; `is_error`: the tool itself failed."""
+    """`raw_result` is a JSON object; `is_error`: the tool itself failed. `is_personal`: the vendor may know things in
+    this session that its one caller answered, so the result is nobody else's."""
 
     id: str | int
     raw_result: bytes
     is_error: bool
+    is_personal: bool = False
 
 
 class RpcError(msgspec.Struct, frozen=True):

@@ -71,6 +71,11 @@ def without_hidden(definition: Definition, *, kept: str = "name", found: list[in
     return cleaned if found[0] else definition
 
 
+def texts_without_hidden(value: Any) -> Any:
+    """Of decoded JSON that is no definition. Raises: RecursionError."""
+    return _cleaned(value, [0])
+
+
 def _cleaned(value: Any, found: list[int]) -> Any:
     """Removes hidden characters from all texts and member names, and counts them in `found`. At most MAX_DEPTH deep."""
     if isinstance(value, str):

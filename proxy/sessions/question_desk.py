@@ -87,7 +87,7 @@ class QuestionDesk:
         relay: ProgressRelay,
     ) -> Reply:
         """The caller's answer, or an error in its place. Cancelled with its call."""
-        holders = (vendor, (principal.org_id, vendor), principal.subject)
+        holders = (vendor, (principal.org_id, vendor), (principal.org_id, principal.subject))
         if any(self._open[each] >= most for each, most in zip(holders, self._limits, strict=True)):
             return questions.failure(TOO_MANY)
         question_id, text = self._ids.issue(self._box, principal, session, ANSWER_WITHIN_S)
@@ -135,6 +135,9 @@ class QuestionDesk:
     # --- between processes --------------------------------------------------------------------------------------------
 
     async def _send(self, question_id: QuestionId, principal: Principal, reply: Reply) -> None:
+        # So that answers sent again and again do not fill the store.
+        if not await self._exchange.claim(f"answered:{question_id.number.hex()}", int(ANSWER_WITHIN_S) + 1):
+            raise NoSuchQuestion
         sent = msgspec.msgpack.encode(_Sent(question_id.number, principal.org_id.bytes, reply))
         box = _box_name(question_id.box)
         await self._exchange.push(box, seal(self._key, sent, box.encode()), int(ANSWER_WITHIN_S))

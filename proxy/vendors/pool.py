@@ -209,6 +209,9 @@ class SessionPool:
         if self.on_secret_echoed is not None:
             self.on_secret_echoed(key, tool)
 
+    def responded(self, destination: Destination) -> None:
+        self.circuits.record(destination, Evidence.RESPONDED)
+
     def ended_session_unused(self, session: VendorSession) -> None:
         self._close_later(session)
 

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies, sse
+from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.errors import Evidence
 from proxy.vendors.message_reader import Mask
@@ -46,7 +47,7 @@ class PendingResponse:
     is_resumable: bool = True
     refused: list[str] = field(default_factory=list)  # methods of the vendor's own requests
     ask: Ask | None = None  # asks the caller what the vendor asks; None: it cannot be asked
-    asked: int = 0  # questions that went to the caller
+    timing: Timing = field(default_factory=Timing)  # of the call
     exchange: Exchange | None = None  # the one under way
 
     def move_deadline(self, deadline: float) -> None:

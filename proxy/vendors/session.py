@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeGuard
 
+import msgspec
 import structlog
 
 from credentials.bearer_challenge import scopes_wanted
@@ -47,7 +48,6 @@ _BACKGROUND_DEADLINE_S = 5.0
 _MAX_IN_BACKGROUND = 10  # messages in flight; further ones are dropped, so a vendor cannot pile up work
 CLOSE_DEADLINE_S = 2.0
 _INITIALIZE_ID = 1  # of the first request of a session
-MAX_QUESTIONS = 20  # that one call may ask its caller; further ones are refused
 LONGEST_QUESTION_S = 600.0  # a bound beside the shorter one of the question desk
 SET_LEVEL = "logging/setLevel"
 TOOLS_CHANGED = "notifications/tools/list_changed"
@@ -66,6 +66,10 @@ class SessionListener(Protocol):
 
     def tools_changed(self, key: PoolKey) -> None:
         """The vendor announced a change of its tools."""
+        ...
+
+    def responded(self, destination: Destination) -> None:
+        """The vendor works: it asks something in the middle of a call that may still run for long."""
         ...
 
     def era_doubted(self, session: VendorSession) -> None:
@@ -100,6 +104,7 @@ class VendorSession:
     is_lost: bool = False  # the vendor does not know it: there is nothing to close
     takes_log_level: bool = False  # of its one caller
     log_level: str | None = None  # the one it has
+    has_answers: bool = False  # of its one caller: the vendor may remember them
     _last_id: int = 0  # of a request
     _under_way: int = 0  # requests
     _prepared: Prepared | None = None
@@ -179,7 +184,10 @@ class VendorSession:
         try:
             if self.takes_log_level and relay is not None and relay.chosen_log_level not in (None, self.log_level):
                 await self._set_log_level(str(relay.chosen_log_level), deadline)
-            return await self._round_trip(method, params, deadline, relay=relay, timing=timing, tool=tool)
+            answer = await self._round_trip(method, params, deadline, relay=relay, timing=timing, tool=tool)
+            if self.has_answers and isinstance(answer, replies.VendorResult):
+                return msgspec.structs.replace(answer, is_personal=True)
+            return answer
         finally:
             self._under_way -= 1
             self.last_used_s = asyncio.get_running_loop().time()
@@ -237,7 +245,11 @@ class VendorSession:
                 stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
                 ask = tool.ask if tool is not None and self._is_of_one_caller else None
                 pending = PendingResponse(
-                    message_id, deadline, relay, stream, mask, is_resumable=not first, ask=ask, exchange=sent
+                    *(message_id, deadline, relay, stream, mask),
+                    is_resumable=not first,
+                    ask=ask,
+                    timing=timing or Timing(),
+                    exchange=sent,
                 )
                 found = await self._read_stream(answer, pending)
             found = found or await resumption.read_resumed(pending, partial(self._resume, timing))
@@ -352,21 +364,24 @@ class VendorSession:
             self._reply_to_request(message)
             refused_questions.noted(pending.refused, message.method)
         else:
+            self.has_answers = True
             await self._send_in_background(reply.message(message.id))
 
     async def _reply_of_caller(self, message: replies.VendorRequest, pending: PendingResponse) -> Reply | None:
-        if pending.ask is None or pending.asked >= MAX_QUESTIONS:
+        if pending.ask is None:
             return None
         question = questions.read(message.raw)
         if question is None:
             return None
-        pending.asked += 1
         loop = asyncio.get_running_loop()
         left_s = pending.deadline - loop.time()
         # Nothing is read meanwhile: the rest of the stream waits in the connection, within its bound.
         pending.move_deadline(loop.time() + LONGEST_QUESTION_S + left_s)
+        if self.listener is not None and self.destination is not None:
+            self.listener.responded(self.destination)
         try:
-            return await pending.ask(question)
+            with pending.timing.caller_wait():
+                return await pending.ask(question)
         finally:
             pending.move_deadline(loop.time() + left_s)
 

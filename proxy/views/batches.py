@@ -13,9 +13,11 @@ from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.bearer import InvalidBearer
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.protocol import jsonrpc, versions
+from proxy.sessions.client_session import SessionEnded
 from proxy.views import responses
 from proxy.views.responses import HttpError
 
+_ENDED = (InvalidBearer, SessionEnded)
 _UNAVAILABLE = (DatabaseUnavailable, AuditUnavailable, CoordinationUnavailable)
 
 
@@ -57,7 +59,7 @@ async def answer_batch(
                 if size_bytes > settings.VENDOR_REPLY_BYTES:
                     raise responses.batch_full()  # all answers stay in memory, so later requests are not run
                 parts.append(await answer(message, size))
-            except (HttpError, InvalidBearer, *_UNAVAILABLE) as fault:
+            except (HttpError, *_ENDED, *_UNAVAILABLE) as fault:
                 # A refusal of the first request refuses the batch. Later ones stay entries: earlier requests have run.
                 if not has_answered:
                     raise
@@ -68,12 +70,18 @@ async def answer_batch(
     return responses.json_response(jsonrpc.batch_bytes(parts)) if parts else responses.accepted()
 
 
+def _refusal(fault: Exception) -> HttpError:
+    if isinstance(fault, SessionEnded):
+        return responses.unknown_session()
+    return fault if isinstance(fault, HttpError) else responses.unavailable()
+
+
 def _error_entry(message_id: jsonrpc.MessageId, fault: Exception) -> bytes:
     """The entry for a refusal that alone would be an HTTP status."""
     if isinstance(fault, InvalidBearer):
         error, text, headers = "invalid_token", fault.reason, {}
     else:
-        refusal = fault if isinstance(fault, HttpError) else responses.unavailable()
+        refusal = _refusal(fault)
         error, text, headers = refusal.error, refusal.description, refusal.headers
     data: dict[str, object] = {"reason": error}
     if "Retry-After" in headers:

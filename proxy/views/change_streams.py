@@ -68,7 +68,7 @@ class ListWatch:
         except InvalidBearer:
             return None
         except (CoordinationUnavailable, DatabaseUnavailable) as fault:
-            log.info("changes of lists not looked for", fault=type(fault).__name__)
+            log.debug("changes of lists not looked for", fault=type(fault).__name__)
             return []
         if not self._signal.is_set() and self._context.caller is before:
             return []
@@ -85,8 +85,8 @@ class ListWatch:
             return False
         session = () if context.session is None else (context.session.epoch,)
         epochs = await live.store.read_epochs((*known.epoch_names, *session))
-        if epochs is None:  # unknown: a notification tells nothing, and later ones wait until they are known
-            return True
+        if epochs is None:  # nothing is told until they are known again: the right may have ended
+            raise CoordinationUnavailable("away")
         if context.session is not None:
             state = await live.session_states.at(context.session, epochs[-1])
             if state.is_ended:

@@ -41,6 +41,12 @@ async def test_values(pair: tuple[Exchange, Exchange]) -> None:
     assert await here.get("a") == b"2"
 
 
+async def test_a_claim_is_of_the_first(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    assert await here.claim("a", 60)
+    assert [await there.claim("a", 60), await here.claim("a", 60), await there.claim("b", 60)] == [False, False, True]
+
+
 async def test_a_message_is_taken_once_and_in_order(pair: tuple[Exchange, Exchange]) -> None:
     here, there = pair
     for number in range(MAX_TAKEN + 5):
@@ -67,7 +73,10 @@ async def test_a_file_forgets_what_is_too_old(tmp_path: Path) -> None:
     made = SQLiteExchange(tmp_path / "x.sqlite3", lambda: now_ms[0])
     await made.put("a", b"1", 1)
     await made.push("box", b"1", 1)
+    assert await made.claim("c", 1)
     now_ms[0] = 1_001
+    assert await made.claim("c", 1)
+    assert not await made.claim("c", 1)
     assert await made.get("a") is None
     assert await made.take("box", 0.01) == []
     made.close()

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from proxy.protocol import jsonrpc, replies
 from proxy.protocol.modern.errors import MISSING_CAPABILITY
-from proxy.protocol.questions import CAPABILITY_OF, can_answer
+from proxy.protocol.questions import CAPABILITY_OF, ELICITATION, can_answer, for_a_person
 
 INPUT_REQUIRED: Final = "input_required"
 MAX_STATE_BYTES: Final = 64 * 1024  # of a vendor's state; a longer one is no usable answer
@@ -73,6 +73,7 @@ class _Error(msgspec.Struct):
 
 
 _results = msgspec.json.Decoder(_Result)
+_members = msgspec.json.Decoder(dict[str, Raw])
 _questions = msgspec.json.Decoder(_Question)
 _errors = msgspec.json.Decoder(_Error)
 
@@ -85,15 +86,26 @@ def read(result: replies.VendorResult) -> InputRequired:
         found = _results.decode(result.raw_result)
         if len(found.input_requests) > MAX_QUESTIONS:
             raise replies.BadVendorReply("it asks for too much")
-        for each in found.input_requests.values():
-            _questions.decode(each)
+        asked = {key: _for_caller(each) for key, each in found.input_requests.items()}
     except (msgspec.DecodeError, RecursionError):
         raise replies.BadVendorReply("it asks for something in a way that cannot be read") from None
     if not found.input_requests and found.request_state is None:
         raise replies.BadVendorReply("it asks for nothing")
     if len((found.request_state or "").encode()) > MAX_STATE_BYTES:
         raise replies.BadVendorReply("it asks for too much")
-    return InputRequired(result.id, result.raw_result, True, found.input_requests, found.request_state)
+    return InputRequired(result.id, result.raw_result, is_error=True, questions=asked, state=found.request_state)
+
+
+def _for_caller(question: Raw) -> Raw:
+    """Raises: BadVendorReply; DecodeError; RecursionError."""
+    members = _members.decode(question)
+    if _questions.decode(question).method != ELICITATION or "params" not in members:
+        return question
+    params = _members.decode(members["params"])
+    shown = for_a_person(params)
+    if shown is None:
+        raise replies.BadVendorReply("it asks its user to open an address that may mislead")
+    return question if shown is params else Raw(_encode({**members, "params": shown}))
 
 
 def asked_in_vain(asked: InputRequired, capabilities: Mapping[str, Any] | None) -> list[str]:

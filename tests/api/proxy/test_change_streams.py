@@ -115,6 +115,28 @@ async def test_a_subscription_of_the_modern_revision_is_told(agent: Agent, tenan
         assert await stream.read() is None
 
 
+async def test_nothing_is_told_while_rights_cannot_be_confirmed(
+    agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key may have ended. What changed meanwhile is told afterwards."""
+    session = await session_of(agent, tenant.agent_key)
+    await list_tools(agent, tenant.agent_key, session)
+    live = runtime.current()
+
+    async def unknown(names: object) -> None:
+        return None
+
+    async with listening(tenant.agent_key, session) as stream:
+        with monkeypatch.context() as away:
+            away.setattr(live.store, "read_epochs", unknown)
+            unheard = asyncio.ensure_future(stream.read())
+            [key] = live.pool._sessions
+            live.pool.tools_changed(key)
+            await asyncio.sleep(0.3)
+            assert not unheard.done()
+        assert await unheard == TOOLS
+
+
 async def end_key(agent: Agent, tenant: Tenant, session: str) -> None:
     await in_thread(lambda: mint_agent_key(actor=tenant.owner, client=tenant.client))
 

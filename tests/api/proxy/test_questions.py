@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from audit.models import RequestAuditEntry
+from credentials.credential_scope import CredentialScope
 from gateway import draining
 from gateway.catalog.tool_config import parse_tool_config
 from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
+from proxy.calls.ask_caller import MAX_QUESTIONS
 from proxy.sessions import question_desk
-from proxy.vendors.session import MAX_QUESTIONS
+from proxy.vendors import shared_circuits
+from proxy.vendors.circuit import CLOSED
 from tests.api.proxy.asking import CAN, FORM, YES, AskingVendor, begin, calling, form, named, say, session_of
 from tests.api.proxy.conftest import Agent
 from tests.factories.cast import Cast
-from tests.factories.tenant import Tenant, load_vendor, make_connected_tenant, make_tenant, restrict_tools
+from tests.factories.tenant import Tenant, connect, load_vendor, make_connected_tenant, make_tenant, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import running_vendor
 
@@ -169,6 +173,25 @@ async def test_a_result_after_an_answer_is_kept_for_nobody(
             [found] = await stream.read_all()
         assert json.loads(found["result"]["content"][0]["text"]) == [result]
     assert vendor.seen["tools/call"] == 2
+
+
+async def test_what_a_vendor_remembers_of_an_answer_reaches_nobody_else(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor, settings: Any
+) -> None:
+    """A later call in the same session of the vendor asks nothing, and its result may hold the answer before."""
+    settings.VENDOR_TOOL_CONFIG = parse_tool_config('{"fake":{"tools":{"list":{"ttl":30}}}}')
+    session = await session_of(agent, tenant.agent_key)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})
+        await stream.read_all()
+    vendor.questions = []
+    for of_session in (session, None):
+        answer = await agent.rpc(tenant.agent_key, "tools/call", {"name": "fake_list"}, **named(of_session))
+        assert answer.json()["result"]["content"][0]["text"] == "[]"
+    assert vendor.seen["tools/call"] == 3
+    assert len(set(vendor.called_in)) == 2
 
 
 async def test_a_vendor_is_given_its_time_again_after_an_answer(
@@ -346,3 +369,50 @@ async def test_a_key_that_ends_while_a_question_is_open_ends_the_call(
         await in_thread(lambda: mint_agent_key(actor=tenant.owner, client=tenant.client))
         assert (await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})).status_code == 401
         assert not vendor.answers
+
+
+async def test_an_open_question_keeps_no_other_call_from_the_vendor(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor
+) -> None:
+    """Its call may be the trial of a vendor that failed before. The question shows that it works again."""
+    session = await session_of(agent, tenant.agent_key)
+    await agent.rpc(tenant.agent_key, "tools/list")
+    pool = runtime.current().pool
+    [shared] = pool._sessions
+    failed = CLOSED
+    while failed.until_s is None:
+        failed = failed.failed(time.monotonic() - 10_000)
+    pool.circuits._circuits[shared_circuits.of_credential(shared.vendor, shared.credential_id)] = failed
+    async with calling(tenant.agent_key, session) as stream:
+        assert await stream.read() is not None
+        assert not pool.circuits.has_trouble
+        vendor.questions = []
+        answer = await agent.rpc(tenant.agent_key, "tools/call", {"name": "fake_write"})
+        assert answer.json()["result"]["content"][0]["text"] == "[]"
+
+
+def replace_key(tenant: Tenant) -> None:
+    connect(tenant.organization, tenant.owner)
+
+
+def give_own_key(tenant: Tenant) -> None:
+    more = {"service_client": tenant.client}
+    connect(tenant.organization, tenant.owner, scope=CredentialScope.SERVICE_CLIENT, more=more)
+
+
+@pytest.mark.parametrize("end", [replace_key, give_own_key])
+async def test_credentials_that_end_while_a_question_is_open_end_the_call(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor, end: Callable[[Tenant], None]
+) -> None:
+    """Also where others apply instead: the vendor gets no answer under the former."""
+    session = await session_of(agent, tenant.agent_key)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        await in_thread(lambda: end(tenant))
+        assert (await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})).status_code == 202
+        [found] = await stream.read_all()
+    assert found["result"]["isError"]
+    assert not vendor.answers
+    rows = await in_thread(lambda: list(RequestAuditEntry.objects.values_list("status", "error_code")))
+    assert rows == [("denied", "no_credentials")]

@@ -15,7 +15,7 @@ from tests.api.proxy.conftest import Agent
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, make_connected_tenant
 from tests.factories.threads import in_thread
-from tests.fakes.era_vendor import META, EraVendor, answer, era_vendor
+from tests.fakes.era_vendor import META, Answer, EraVendor, answer, era_vendor
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -100,3 +100,44 @@ async def test_a_vendor_that_puts_off_its_work_is_asked_again(
     found = await agent.rpc(tenant.agent_key, "tools/call", {"name": "fake_write"}, **named(session))
     assert found.json()["result"]["isError"]
     assert vendor.seen["tools/call"] == ask_caller.MAX_ROUNDS + 1
+
+
+def asks_once(questions: dict[str, Any], result: dict[str, Any]) -> Answer:
+    """Of a tool that runs once it has a state."""
+
+    async def asks(writer: Any, asked: dict[str, Any]) -> None:
+        await asyncio.sleep(0.1)
+        if "requestState" in asked["params"]:
+            answer(writer, asked, {"resultType": "complete", **result})
+        else:
+            answer(writer, asked, {"resultType": "input_required", "inputRequests": questions, "requestState": "1"})
+
+    return asks
+
+
+async def test_a_vendors_time_is_not_that_of_the_person(agent: Agent, tenant: Tenant, vendor: EraVendor) -> None:
+    vendor.answers["tools/call"] = asks_once({"a": form()}, vendor.result)
+    session = await session_of(agent, tenant.agent_key)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        await asyncio.sleep(0.5)
+        await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})
+        [found] = await stream.read_all()
+    assert found.get("result") == vendor.result
+    rows = await in_thread(lambda: list(RequestAuditEntry.objects.values_list("status", "vendor_ms", "duration_ms")))
+    [(status, vendor_ms, duration_ms)] = rows
+    assert status == "success"
+    assert 190 <= vendor_ms < 500
+    assert duration_ms >= 700
+
+
+async def test_a_call_asks_twenty_times_at_most(agent: Agent, tenant: Tenant, vendor: EraVendor) -> None:
+    """However many questions the vendor puts into a round."""
+    questions = {str(number): form(message=str(number)) for number in range(100)}
+    vendor.answers["tools/call"] = asks_once(questions, vendor.result)
+    session = await session_of(agent, tenant.agent_key)
+    found = await agent.rpc(tenant.agent_key, "tools/call", {"name": "fake_write"}, **named(session))
+    assert found.headers["Content-Type"] == "application/json", "what cannot be answered in full is not asked at all"
+    assert found.json()["result"]["isError"]
+    assert vendor.seen["tools/call"] == 1

@@ -46,6 +46,45 @@ def test_what_a_client_can_answer(method: str, mode: str, can: dict[str, Any], a
     assert questions.can_answer(method, mode, can) is answers
 
 
+@pytest.mark.parametrize(
+    ("address", "is_passed_on"),
+    [
+        ("https://vendor.example/consent?x=1#y", True),
+        ("http://10.0.0.7:8080/consent", True),
+        ("https://xn--bcher-kva.example/", True),
+        ("javascript:alert(1)", False),
+        ("file:///etc/passwd", False),
+        ("https:///consent", False),
+        ("https://bank.example@evil.example/", False),
+        ("https://bank.example:x@evil.example/", False),
+        ("https://bank.example\\@evil.example/", False),
+        ("https://b\u00e4nk.example/", False),
+        ("https://bank.example/\u202egpj.exe", False),
+        ("https://bank.example /", False),
+        ("https://[bank.example/", False),
+        ("//bank.example/", False),
+        ("", False),
+        (7, False),
+        (None, False),
+    ],
+)
+def test_addresses_that_a_person_may_be_asked_to_open(address: object, is_passed_on: bool) -> None:
+    params = {"mode": "url", "message": "Sign in", "url": address, "elicitationId": "1"}
+    raw = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params}).encode()
+    assert (questions.read(raw) is not None) is is_passed_on
+
+
+def test_a_person_reads_no_hidden_characters() -> None:
+    schema = {"type": "object", "properties": {"a": {"title": "Na\u200bme", "enum": ["x\u202e"]}}}
+    params = {"message": "Se\U000e0041nd \u00fc?", "requestedSchema": schema}
+    for raw in (json.dumps({"method": "elicitation/create", "params": params}, ensure_ascii=flag) for flag in (0, 1)):
+        found = questions.read(raw.encode())
+        assert found is not None
+        shown = {name: json.loads(bytes(each)) for name, each in found.params.items()}
+        assert shown["message"] == "Send \u00fc?"
+        assert shown["requestedSchema"]["properties"] == {"a": {"title": "Name", "enum": ["x"]}}
+
+
 def test_a_question_loses_what_is_of_the_vendors_own_connection() -> None:
     meta = {"progressToken": 1, "io.modelcontextprotocol/x": 1, "vendor.example/y": 2}
     raw = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "roots/list", "params": {"a": [1], "_meta": meta}}).encode()

@@ -35,3 +35,15 @@ def test_a_refusal_names_a_few_capabilities() -> None:
     assert named is not None
     assert (len(named), max(map(len, named))) == (MAX_NAMED, 500)
     assert input_required.capabilities_needed(RpcError(7, -32000, "no", raw)) is None
+
+
+def test_a_person_reads_no_hidden_characters_and_opens_no_misleading_address() -> None:
+    def asked(**params: str) -> VendorResult:
+        question = {"method": "elicitation/create", "params": params}
+        return VendorResult(7, msgspec.json.encode({"inputRequests": {"a": question, "b": QUESTION}}), False)
+
+    shown = input_required.read(asked(message="Se\u202end?")).questions
+    assert msgspec.json.decode(shown["a"]) == {"method": "elicitation/create", "params": {"message": "Send?"}}
+    assert msgspec.json.decode(shown["b"]) == QUESTION
+    with pytest.raises(BadVendorReply, match="may mislead"):
+        input_required.read(asked(mode="url", message="Sign in", url="https://bank.example@evil.example/"))
