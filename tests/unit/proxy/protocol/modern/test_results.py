@@ -61,9 +61,17 @@ def test_a_list_is_never_kept() -> None:
     }
 
 
-@pytest.mark.parametrize("wanted", [{}, {"toolsListChanged": True, "resourceSubscriptions": ["a"]}, {"other": 1}])
-def test_a_filter(wanted: object) -> None:
-    assert subscriptions.wanted(wanted) is not None
+@pytest.mark.parametrize(
+    ("asked", "lists"),
+    [
+        ({}, set()),
+        ({"toolsListChanged": True, "resourceSubscriptions": ["a"]}, {"tools"}),
+        ({"promptsListChanged": True, "resourcesListChanged": True}, {"prompts", "resources"}),
+        ({"other": 1}, set()),
+    ],
+)
+def test_a_filter(asked: object, lists: set[str]) -> None:
+    assert subscriptions.wanted(asked) == lists
 
 
 @pytest.mark.parametrize("wanted", [None, [], "x", {"toolsListChanged": "yes"}, {"resourceSubscriptions": [1]}])
