@@ -159,7 +159,7 @@ class TrustedIssuerAdmin(ReadOnlyAdmin):
 
 @admin.register(LinkedSubject)
 class LinkedSubjectAdmin(ReadOnlyAdmin):
-    fields = ("issuer", "sub", "user", "linked_at")
-    list_display = ("sub", "issuer", "user", "linked_at")
+    fields = ("issuer", "sub", "user", "domain", "linked_at")
+    list_display = ("sub", "issuer", "user", "domain", "linked_at")
     list_select_related = ("issuer", "user")
     search_fields = ("sub", "user__email", "issuer__issuer", "issuer__organization__name")

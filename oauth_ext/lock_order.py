@@ -1,12 +1,13 @@
 """Locks the rows that tokens point to, so that they exist until the tokens are stored.
 
-Order: organization, person, client, trusted issuer, then code, device or family. A deletion starts at the top; the
-foreign keys of new tokens need the top rows last. Without this order the two would deadlock.
+Order: organization, person, client, trusted issuer, membership, mail domain, then code, device or family. A deletion
+starts at the top; the foreign keys of new tokens need the top rows last. Without this order the two would deadlock.
 """
 
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.db import connection, models
 
@@ -26,6 +27,12 @@ def lock(
         (TrustedIssuer, trust_pk),
     ]
     return all(_lock_one(model, key) for model, key in wanted if key is not None)
+
+
+def lock_first(rows: models.QuerySet[Any]) -> bool:
+    """After `lock`: returns whether there is a row; it then exists until the transaction ends."""
+    key = rows.values_list("pk", flat=True).first()
+    return key is not None and _lock_one(rows.model, key)
 
 
 def _lock_one(model: type[models.Model], key: uuid.UUID) -> bool:

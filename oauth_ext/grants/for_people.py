@@ -13,7 +13,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from gateway.lib import clock
 from oauth_ext import issuer_keys, requested_resources, scopes
-from oauth_ext.grants.token_request import ConsumingGrant, asked_resources, is_entitled, targeted
+from oauth_ext.grants.token_request import ConsumingGrant, asked_resources, targeted
 from oauth_ext.issuer_keys import KeysRefused, KeysUnavailable, UnknownKey
 from oauth_ext.jwt import keys
 from oauth_ext.jwt.assertion import Assertion, InvalidAssertion, peek, verify
@@ -99,8 +99,6 @@ def grant_assertion(request: Any, trust: TrustedIssuer, found: Assertion) -> Non
     try:
         known = assertions.locked_person(trust, found, request.client)
         user = known.user
-        if not is_entitled(user.pk, trust.organization_id):
-            raise UnknownPerson
         resources = targeted(
             lambda: requested_resources.narrowed(_own_resources(found.resources), asked_resources(request))
         )

@@ -62,9 +62,14 @@ def locked_person(trust: TrustedIssuer, found: Assertion, client: Client) -> Rec
     ):
         raise UnknownPerson
     # All again, under the locks: they may have changed since the client was authenticated.
-    if not User.objects.filter(pk=known.user.pk, is_active=True).exists() or trust_for(client, trust.issuer) != trust:
+    if trust_for(client, trust.issuer) != trust:
         raise UnknownPerson
     if not Client.objects.filter(pk=client.pk, acts_for_people=True).exists():
+        raise UnknownPerson
+    # A removal or a release ends this request's token too, or is seen here.
+    if not lock_order.lock_first(_memberships(trust).filter(user=known.user)):
+        raise UnknownPerson
+    if known.domain and not lock_order.lock_first(_confirmed(trust, known.domain)):
         raise UnknownPerson
     # The provider of sign-ins has the last word about a person, as for refresh tokens.
     if is_refused(known.user.pk):
@@ -144,7 +149,7 @@ def _recognized(trust: TrustedIssuer, found: Assertion) -> Recognized | None:
     """By the bound subject; else by the subject's sign-in here; else by an address in a domain of the organization."""
     linked = LinkedSubject.objects.select_related("user").filter(issuer=trust, sub=found.subject).first()
     if linked is not None:
-        is_current = not linked.domain or _is_confirmed(trust, linked.domain)
+        is_current = not linked.domain or _confirmed(trust, linked.domain).exists()
         return Recognized(linked.user, linked.domain) if is_current else None
     return _signed_in(trust, found) or _by_address(trust, found)
 
@@ -154,16 +159,16 @@ def _signed_in(trust: TrustedIssuer, found: Assertion) -> Recognized | None:
     if trust.jwks_url or trust.tenant:
         return None
     rows = Identity.objects.select_related("user").filter(issuer=trust.issuer, sub=found.subject)
-    identity = rows.filter(user__in=_members(trust)).first()
+    identity = rows.filter(user__in=_memberships(trust).values("user")).first()
     return None if identity is None else Recognized(identity.user, "")
 
 
 def _by_address(trust: TrustedIssuer, found: Assertion) -> Recognized | None:
     domain = found.email.rpartition("@")[2].lower()
     # Beyond ASCII many letters look alike, so such an address leads to no one.
-    if not domain or not found.email.isascii() or not _is_confirmed(trust, domain):
+    if not domain or not found.email.isascii() or not _confirmed(trust, domain).exists():
         return None
-    people = people_with_email(found.email, Q(email_verified=True, pk__in=_members(trust)))
+    people = people_with_email(found.email, Q(email_verified=True, pk__in=_memberships(trust).values("user")))
     # Two people may have one address.
     if len(people) != 1 or _is_another_subject(trust, found, people[0]):
         return None
@@ -176,14 +181,12 @@ def _is_another_subject(trust: TrustedIssuer, found: Assertion, user: User) -> b
     return signed_in.exists() or LinkedSubject.objects.filter(issuer=trust, user=user).exists()
 
 
-def _members(trust: TrustedIssuer) -> QuerySet[Membership, UUID]:
-    rows = Membership.objects.filter(organization_id=trust.organization_id, user__is_active=True)
-    return rows.values_list("user_id", flat=True)
+def _memberships(trust: TrustedIssuer) -> QuerySet[Membership]:
+    return Membership.objects.filter(organization_id=trust.organization_id, user__is_active=True)
 
 
-def _is_confirmed(trust: TrustedIssuer, domain: str) -> bool:
-    rows = MailDomain.objects.filter(organization_id=trust.organization_id, domain=domain)
-    return rows.filter(confirmed_at__isnull=False).exists()
+def _confirmed(trust: TrustedIssuer, domain: str) -> QuerySet[MailDomain]:
+    return MailDomain.objects.filter(organization_id=trust.organization_id, domain=domain, confirmed_at__isnull=False)
 
 
 def _use_is_due() -> Q:

@@ -117,6 +117,8 @@ def _end_membership(row: Membership, actor: User | Actor) -> None:
 
 
 def _end(row: Membership, actor: User | Actor) -> None:
+    # Tokens that are being stored for the member now are seen by the receivers, or not stored.
+    list(Membership.objects.select_for_update().filter(pk=row.pk).values_list("pk"))
     # Receivers revoke tokens and everything else issued in the membership's name.
     events.member_removed.send(sender=Membership, organization_id=row.organization_id, user_id=row.user_id)
     _record(EventType.MEMBER_REMOVED, actor.as_actor(), row, role=row.role)

@@ -11,22 +11,27 @@ from typing import Any
 import jwt
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.http import HttpResponse
 
 from gateway.lib import clock
 from oauth_ext import features, issuer_keys
 from oauth_ext.bearer import InvalidBearer
-from oauth_ext.models import LinkedSubject, TokenFamily, UsedAssertion
+from oauth_ext.models import AccessToken, LinkedSubject, TokenFamily, UsedAssertion
+from oauth_ext.services import assertions
 from oauth_ext.services.acting import set_acting
 from oauth_ext.services.trusted_issuers import Wanted, add_issuer
 from orgs.models import Identity, MailDomain, Membership
 from orgs.roles import Role
 from orgs.services.mail_domains import release_domain
+from orgs.services.members import remove_member
 from tests.api.oauth_ext import test_assertion_grant as assertion_grant
 from tests.api.oauth_ext.conftest import make_service, post
 from tests.api.oauth_ext.test_assertion_grant import INVALID_GRANT, World
 from tests.api.oauth_ext.test_token import refusal
 from tests.factories.bearers import load_identity
+from tests.factories.cast import Cast
+from tests.factories.races import at_once
 from tests.fakes.assertion_provider import TYPE, AssertionProvider
 
 no_known_keys = assertion_grant.no_known_keys
@@ -143,6 +148,36 @@ def test_what_the_domain_proved_ends_with_it(world: World) -> None:
     load_identity(by_sign_in)
     assert refusal(world.present(world.assertion())) == INVALID_GRANT
     world.token(subject="a-1", email=None)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="a file has one writer")
+@pytest.mark.parametrize("end", ["removal", "release"])
+def test_an_end_while_the_token_is_stored(
+    committed_cast: Cast, provider: AssertionProvider, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    world, cast = World(committed_cast, provider), committed_cast
+    storing, may_go_on, use_up = threading.Event(), threading.Event(), assertions.use_up
+
+    def slow(*known: Any) -> None:
+        storing.set()
+        may_go_on.wait(0.5)  # the end waits meanwhile
+        use_up(*known)
+
+    def finish() -> None:
+        assert storing.wait(20)
+        owner = cast.user("owner")
+        if end == "removal":
+            remove_member(actor=owner, organization=cast.org, user_id=cast.user("member").pk)
+        else:
+            release_domain(actor=owner, organization=cast.org, domain_id=MailDomain.objects.get().pk)
+        may_go_on.set()
+
+    monkeypatch.setattr(assertions, "use_up", slow)
+    answer, _ = at_once(lambda: world.present(world.assertion()), finish)
+    assert isinstance(answer, HttpResponse)
+    assert answer.status_code == 200
+    assert not TokenFamily.objects.exists()
+    assert not AccessToken.objects.exists()
 
 
 def test_a_person_whom_the_provider_of_sign_ins_refused(world: World) -> None:
