@@ -118,7 +118,7 @@ async def test_a_subscription_of_the_modern_revision_is_told(agent: Agent, tenan
 async def test_nothing_is_told_while_rights_cannot_be_confirmed(
     agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The key may have ended. What changed meanwhile is told afterwards."""
+    """The key may have ended. A change meanwhile is told afterwards."""
     session = await session_of(agent, tenant.agent_key)
     await list_tools(agent, tenant.agent_key, session)
     live = runtime.current()

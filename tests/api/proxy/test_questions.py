@@ -371,6 +371,16 @@ async def test_a_key_that_ends_while_a_question_is_open_ends_the_call(
         assert not vendor.answers
 
 
+async def test_a_stored_key_in_a_question_is_masked(agent: Agent, tenant: Tenant, vendor: AskingVendor) -> None:
+    vendor.questions = [form(message="Is right-key yours?", requestedSchema={"title": "right-key"})]
+    session = await session_of(agent, tenant.agent_key)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        assert "right-key" not in json.dumps(asked)
+        assert asked["params"]["message"].startswith("Is ")
+
+
 async def test_an_open_question_keeps_no_other_call_from_the_vendor(
     agent: Agent, tenant: Tenant, vendor: AskingVendor
 ) -> None:
