@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from proxy.protocol.modern.input_required import Answers, InputRequired
 from proxy.protocol.questions import VendorQuestion
 from proxy.request_context import RequestContext
 from proxy.sessions.client_session import ClientSession
+from proxy.vendors import fair_scheduler
 from proxy.vendors.errors import CallEnded
 from proxy.vendors.tool_request import ToolRequest
 
@@ -115,7 +117,8 @@ async def _ask_in_turn(own: CallQuestions, asked: InputRequired) -> Answers | No
         await asyncio.sleep(PAUSE_S)
     found = {}
     for key, raw in asked.questions.items():
-        question = questions.read(bytes(raw))
+        read, size_bytes = partial(questions.read, bytes(raw)), len(raw) * questions.READING_FACTOR
+        question = await fair_scheduler.run_small_inline(own.context.caller.principal.org_id, read, size_bytes)
         reply = None if question is None else await own.ask(question)
         if reply is None or not reply.is_result:
             return None

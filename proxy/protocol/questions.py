@@ -25,6 +25,7 @@ CAPABILITY_OF: Final = {
 # Members of each capability that a vendor may rely on. Others, and their values, are of no use to it here.
 _MEMBERS: Final = {"elicitation": ("form", "url"), "sampling": ("tools", "context"), "roots": ()}
 MAX_QUESTION_BYTES: Final = 512 * 1024
+READING_FACTOR: Final = 8  # to read a question takes as long as other work on so many times its bytes
 MAX_ANSWER_BYTES: Final = 512 * 1024
 NOT_ANSWERED: Final = -32001  # as SDKs report a request that took too long
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from proxy.progress_relay import ProgressRelay
-from proxy.protocol import jsonrpc, replies, sse
+from proxy.protocol import jsonrpc, questions, replies, sse
 from proxy.protocol.modern import eras, headers, input_required, listed_tools, param_headers, vendor_requests
 from proxy.protocol.modern.eras import Era
 from proxy.protocol.modern.errors import HEADER_MISMATCH
@@ -142,7 +142,10 @@ class ModernSession(VendorSession):
             look = partial(vendor_requests.result_type, found.raw_result)
             kind = await fair_scheduler.run_small_inline(self.owner, look, len(found.raw_result))
             if kind == input_required.INPUT_REQUIRED and method == "tools/call":
-                return input_required.read(found)
+                size_bytes = len(found.raw_result) * questions.READING_FACTOR
+                return await fair_scheduler.run_small_inline(
+                    self.owner, partial(input_required.read, found), size_bytes
+                )
         except replies.BadVendorReply as fault:
             raise errors.bad_response(fault.reason) from fault
         if kind is None:

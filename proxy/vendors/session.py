@@ -370,7 +370,8 @@ class VendorSession:
     async def _reply_of_caller(self, message: replies.VendorRequest, pending: PendingResponse) -> Reply | None:
         if pending.ask is None:
             return None
-        question = questions.read(message.raw)
+        size_bytes = len(message.raw) * questions.READING_FACTOR
+        question = await fair_scheduler.run_small_inline(self.owner, partial(questions.read, message.raw), size_bytes)
         if question is None:
             return None
         loop = asyncio.get_running_loop()

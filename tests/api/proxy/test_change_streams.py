@@ -13,6 +13,7 @@ import pytest
 
 from gateway import draining
 from oauth_ext.services.agent_keys import mint_agent_key
+from orgs.services.organizations import delete_organization
 from proxy import runtime
 from proxy.sessions.stream_places import StreamPlaces
 from proxy.views import change_streams
@@ -118,7 +119,7 @@ async def test_a_subscription_of_the_modern_revision_is_told(agent: Agent, tenan
 async def test_nothing_is_told_while_rights_cannot_be_confirmed(
     agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The key may have ended. What changed meanwhile is told afterwards."""
+    """The key may have ended. A change meanwhile is told afterwards."""
     session = await session_of(agent, tenant.agent_key)
     await list_tools(agent, tenant.agent_key, session)
     live = runtime.current()
@@ -141,6 +142,10 @@ async def end_key(agent: Agent, tenant: Tenant, session: str) -> None:
     await in_thread(lambda: mint_agent_key(actor=tenant.owner, client=tenant.client))
 
 
+async def end_organization(agent: Agent, tenant: Tenant, session: str) -> None:
+    await in_thread(lambda: delete_organization(actor=tenant.owner, organization=tenant.organization))
+
+
 async def end_session(agent: Agent, tenant: Tenant, session: str) -> None:
     answer = await agent.http.delete("/v1/mcp", headers=headers(tenant.agent_key, named(session)))
     assert answer.status_code == 204
@@ -150,7 +155,7 @@ async def stop(agent: Agent, tenant: Tenant, session: str) -> None:
     draining.begin()
 
 
-@pytest.mark.parametrize("end", [end_key, end_session, stop])
+@pytest.mark.parametrize("end", [end_key, end_organization, end_session, stop])
 async def test_a_stream_ends_with_what_it_stands_on(
     agent: Agent,
     tenant: Tenant,

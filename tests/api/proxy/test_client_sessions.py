@@ -89,6 +89,25 @@ async def test_a_session_ends_when_its_client_says_so(agent: Agent, tenant: Tena
     assert answer.headers["Mcp-Session-Id"] != session
 
 
+async def test_a_session_that_ends_within_a_batch_loses_no_answer(
+    agent: Agent, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The results before its end are told."""
+    session, states = await session_of(agent, tenant.agent_key), [False, True]
+
+    async def at(*_: object) -> client_session.SessionState:
+        return client_session.SessionState(is_ended=states.pop(0))
+
+    monkeypatch.setattr(runtime.current().session_states, "at", at)
+    more = {"MCP-Protocol-Version": "2025-03-26", "Mcp-Session-Id": session}
+    batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(2)]
+    answer = await agent.http.post("/v1/mcp", json=batch, headers=headers(tenant.agent_key, more))
+    assert answer.status_code == 200
+    ran, ended = answer.json()
+    assert ran == {"jsonrpc": "2.0", "id": 0, "result": {}}
+    assert ended["error"]["data"] == {"reason": "unknown_session"}
+
+
 async def test_an_ended_session_cannot_answer(agent: Agent, tenant: Tenant, vendor: AskingVendor) -> None:
     session = await session_of(agent, tenant.agent_key)
     async with calling(tenant.agent_key, session) as stream:

@@ -18,6 +18,7 @@ from gateway.catalog.tool_config import parse_tool_config
 from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
 from proxy.calls.ask_caller import MAX_QUESTIONS
+from proxy.protocol import questions
 from proxy.sessions import question_desk
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CLOSED
@@ -369,6 +370,37 @@ async def test_a_key_that_ends_while_a_question_is_open_ends_the_call(
         await in_thread(lambda: mint_agent_key(actor=tenant.owner, client=tenant.client))
         assert (await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})).status_code == 401
         assert not vendor.answers
+
+
+async def test_a_long_question_is_read_beside_the_event_loop(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each character of it is looked at."""
+    threads = set()
+
+    def read(raw: bytes) -> questions.VendorQuestion | None:
+        threads.add(threading.current_thread() is threading.main_thread())
+        return known(raw)
+
+    known = questions.read
+    monkeypatch.setattr(questions, "read", read)
+    vendor.questions = [form(message="\u202e" * 30_000)]
+    session = await session_of(agent, tenant.agent_key)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        assert asked["params"]["message"] == ""
+    assert threads == {False}
+
+
+async def test_a_stored_key_in_a_question_is_masked(agent: Agent, tenant: Tenant, vendor: AskingVendor) -> None:
+    vendor.questions = [form(message="Is right-key yours?", requestedSchema={"title": "right-key"})]
+    session = await session_of(agent, tenant.agent_key)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        assert "right-key" not in json.dumps(asked)
+        assert asked["params"]["message"].startswith("Is ")
 
 
 async def test_an_open_question_keeps_no_other_call_from_the_vendor(
