@@ -56,9 +56,7 @@ def test_every_page_of_every_role_is_accessible(visitor: Callable[..., Visitor],
     people, paths = role_visitors(visitor, f" {uuid.uuid4().hex[:4]}")
     looker = Looker(VIEWS, tmp_path)
     look_at_all(people, paths, looker)
-    refused = {role: look_at_faulty_forms(someone, paths, looker) for role, someone in people.items()}
-    assert refused["owner"] > 5
-    assert refused["admin"] > 5
+    assert look_at_faulty_forms(people["owner"], paths, looker) > 5
     assert not looker.found, "\n".join(looker.found)
 
 

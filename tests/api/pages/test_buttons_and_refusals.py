@@ -71,7 +71,7 @@ def world(db: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(credential_probe, "probe_credentials", accept)
     monkeypatch.setattr(connect_vendor, "discover_with", lambda *_, **__: Discovered({}, frozenset()))
-    monkeypatch.setattr(trusted_issuers, "_faults_of_keys", lambda wanted: {})  # no provider is there
+    monkeypatch.setattr(trusted_issuers, "_faults_of_keys", lambda organization, wanted: {})  # no provider is there
     settings.RATELIMIT_ENABLE = False
     settings.BACKSTOP = Rule(f"walk {uuid.uuid4()}", limit=100_000, window_s=60)
     made = seed(SIZE)
