@@ -18,7 +18,7 @@ from tests.attacks.world import World
 from tests.contracts.test_routes import RANK, TABLE
 from tests.factories.cast import make_people
 
-OWN_IDS = ("user_id", "team_id", "client_id", "invitation_id", "key_id", "destination_id", "request_id")
+OWN_IDS = ("user_id", "team_id", "client_id", "invitation_id", "key_id", "destination_id", "issuer_id", "request_id")
 
 
 @attack(44, OWN_IDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from credentials.credential_scope import CredentialScope
+from oauth_ext.models.trusted_issuer import TrustedIssuer
 from orgs.services.access_requests import create_request
 from orgs.services.invitation_sealing import token_of
 from orgs.services.invitations import create_invitation
@@ -36,6 +37,7 @@ def things(world: World, word: str = "") -> dict[str, str]:
     tool = {"name": "fake_list", "description": f"Lists {word}", "inputSchema": {"type": "object"}}
     record_tools(organization=org, vendor="fake", definitions={"fake_list": json.dumps(tool).encode()})
     made = create_token(actor=owner, organization=org, name=f"Script {word}", scope="read")
+    issuer = TrustedIssuer.objects.create(organization=org, issuer="https://idp.example.com", tenant=f"Tenant {word}")
     return {
         "org_id": str(org.id),
         "user_id": str(member.id),
@@ -46,6 +48,7 @@ def things(world: World, word: str = "") -> dict[str, str]:
         "credential_id": str(key.id),
         "request_id": str(waiting.id),
         "destination_id": str(destination.pk),
+        "issuer_id": str(issuer.pk),
         "vendor": "fake",
         "tool": "fake_list",
         "role": "member",
