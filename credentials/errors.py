@@ -100,7 +100,7 @@ class ClientNotRegistered(ConnectionNotOffered):
     """The vendor takes sign-ins only through a client that an operator has registered there."""
 
     message = sentence(
-        "No one can sign in to this vendor yet. The operator of this gateway must register a client there first."
+        "No one can sign in to this vendor yet. An operator of this service must register a client there first."
     )
 
 

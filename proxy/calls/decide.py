@@ -124,7 +124,7 @@ def _check_credential(
         )
     only_operators = vendor.awaits_client and not vendor.takes_key
     remedy = (
-        "The operator of this gateway must register a client there first."
+        "An operator of this service must register a client there first."
         if only_operators
         else f"An admin of {organization.name} can connect it."
     )

@@ -15,9 +15,7 @@ def sign_in_findings(vendor: Vendor) -> list[Finding]:
     if oauth is None:
         return []
     try:
-        server = discover(
-            vendor.url, ask=ASK, check=check_endpoint, issuer=oauth.issuer, scopes=oauth.scopes
-        ).server
+        server = discover(vendor.url, ask=ASK, check=check_endpoint, issuer=oauth.issuer, scopes=oauth.scopes).server
     except VendorOAuthFault as fault:
         found = [Finding("sign-in", str(fault.reason), True)]
     else:

@@ -60,7 +60,7 @@ class TestBeforeTheClientIsConfigured:
         assert "Connect Sign In" not in page
         assert "Save rules" not in page  # saved without its box, a rule would shut people out
         catalog = api.cast.client("admin").get(f"/orgs/{api.cast.org.id}/catalog").content.decode()
-        assert "The operator must register a client first" in catalog
+        assert "An operator must register a client first" in catalog
         assert "Connect Sign In" not in api.cast.client("member").get("/profile/connections").content.decode()
 
     def test_a_sign_in_is_refused_and_nothing_is_registered(
@@ -72,7 +72,7 @@ class TestBeforeTheClientIsConfigured:
         assert api.refused("member", "POST", OWN, own) == (422, "connection_not_offered")
         browser = api.cast.client("admin")
         said = browser.post(f"/orgs/{api.cast.org.id}/vendors/signin/settings", {}, follow=True).content.decode()
-        assert "The operator of this gateway must register a client there first." in said
+        assert "An operator of this service must register a client there first." in said
         assert oauth_vendor.stats()["registered"] == before
         assert not VendorConnection.objects.filter(organization=api.cast.org).exists()
 
@@ -86,9 +86,7 @@ class TestBeforeTheClientIsConfigured:
         assert api.send("admin", "POST", "/orgs/{org}/credentials/signin", {"key": key}).status_code == 201
         assert "Connect Sign In" not in settings_page(api)
 
-    def test_operators_are_told_the_variables(
-        self, api: Api, by_hand: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_operators_are_told_the_variables(self, api: Api, by_hand: str, monkeypatch: pytest.MonkeyPatch) -> None:
         said = io.StringIO()
         with pytest.raises(CommandError, match="1 of"):
             call_command("vendor_doctor", "signin", stdout=said)

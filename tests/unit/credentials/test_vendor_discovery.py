@@ -250,7 +250,9 @@ class TestClientOfTheCatalog:
 
     def test_without_an_id_there_is_none(self) -> None:
         with pytest.raises(VendorOAuthFault):
-            catalog_client(OAuthSettings(issuer=ISSUER, client_id_env="ACME_ID", client_secret_env="ACME_SECRET"), ISSUER)
+            catalog_client(
+                OAuthSettings(issuer=ISSUER, client_id_env="ACME_ID", client_secret_env="ACME_SECRET"), ISSUER
+            )
 
     @pytest.mark.parametrize(
         ("changed", "where"),
