@@ -12,6 +12,9 @@ from credentials.connection_sealing import open_access, open_client
 from credentials.models import VendorConnection, VendorOAuthClient
 from gateway.doctor import provider_checks
 from gateway.doctor.verdict import Status
+from oauth_ext import scopes
+from oauth_ext.pages.vendor_states import vendor_states
+from orgs.models import Membership
 from tests.factories.api import Api
 from tests.factories.vendor_oauth import begin, come_back, connect_organization, load_oauth_vendor
 from tests.vendors.servers import OAuthVendor
@@ -85,6 +88,13 @@ class TestBeforeTheClientIsConfigured:
         key = open_access(VendorConnection.objects.get(organization=api.cast.other_org))
         assert api.send("admin", "POST", "/orgs/{org}/credentials/signin", {"key": key}).status_code == 201
         assert "Connect Sign In" not in settings_page(api)
+
+    def test_consent_asks_an_admin_for_a_key_alone(self, api: Api, by_hand: str, oauth_vendor: OAuthVendor) -> None:
+        admin = Membership.objects.get(organization=api.cast.org, user=api.cast.user("admin"))
+        for more, takes_key in (("", False), (FIELDS, True)):
+            load_oauth_vendor(oauth_vendor.mcp_url, by_hand + more)
+            [shown] = vendor_states(admin, [scopes.for_vendor("signin")])
+            assert (shown.may_connect, shown.sign_ins) == (takes_key, ())
 
     def test_operators_are_told_the_variables(self, api: Api, by_hand: str, monkeypatch: pytest.MonkeyPatch) -> None:
         said = io.StringIO()
