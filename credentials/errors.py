@@ -96,6 +96,14 @@ class ConnectionNotOffered(DomainError):
     message = sentence("This vendor can’t be connected this way.")
 
 
+class ClientNotRegistered(ConnectionNotOffered):
+    """The vendor takes sign-ins only through a client that an operator has registered there."""
+
+    message = sentence(
+        "No one can sign in to this vendor yet. An operator of this service must register a client there first."
+    )
+
+
 class SignInNeeded(ConnectionNotOffered):
     """The vendor takes no typed credentials."""
 

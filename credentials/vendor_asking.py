@@ -74,10 +74,12 @@ def check_endpoint(url: str) -> None:
 def catalog_client(oauth: OAuthSettings, issuer: str, method: str = "") -> OAuthClient:
     """The client that an operator registered by hand. Its secret goes to the catalog's issuer only.
 
-    Raises: VendorOAuthFault for another issuer, and if the secret is not configured.
+    Raises: VendorOAuthFault for another issuer, and if id or secret are not configured.
     """
     if oauth.issuer and issuer != oauth.issuer:
         raise VendorOAuthFault(sentence("The vendor’s metadata and the catalog name different authorization servers."))
+    if not oauth.client_id:
+        raise VendorOAuthFault(sentence("No client is registered at this vendor yet. An operator can register one."))
     if not oauth.client_secret_env:
         return OAuthClient(oauth.client_id)
     if not oauth.issuer:

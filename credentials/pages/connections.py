@@ -117,7 +117,7 @@ class ConnectionPage(CredentialPage):
         return {
             **found,
             "asked": shown_scopes(self.vendor, rules, connection),
-            "levels": self.vendor.oauth.connections,
+            "levels": self.vendor.sign_in_levels,
             "rules": rules,
             "connection": connection,
             "people": people_connections(self.organization, self.vendor.slug),

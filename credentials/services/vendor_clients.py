@@ -27,7 +27,7 @@ RENEW_BEFORE = timedelta(hours=1)
 def client_for(organization: Organization, vendor: Vendor, server: AuthorizationServer) -> OAuthClient:
     """May ask the server, so no transaction may be open. Raises: VendorOAuthFault; UnusableCredential."""
     oauth = vendor.oauth
-    if oauth is not None and oauth.client_id:
+    if oauth is not None and oauth.is_registered_by_hand:
         client = catalog_client(oauth, server.issuer)
         return replace(client, auth_method=preferred_method(server, has_secret=bool(client.secret)))
     if server.takes_metadata_documents and client_document_url():

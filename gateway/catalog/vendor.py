@@ -87,11 +87,18 @@ class OAuthSettings(msgspec.Struct, frozen=True):
     issuer: str = ""
     # Of a client that was registered by hand; without one the gateway registers itself.
     client_id: str = ""
-    # The variable of the environment that holds this client's secret.
+    # The variables of the environment that hold this client's id, in place of `client_id`, and its secret.
+    client_id_env: str = ""
     client_secret_env: str = ""
+    # Those of them that the environment lacks. Never in a file: `registered_clients` fills it in.
+    missing_variables: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     # The levels of CONNECTION_LEVELS that are offered.
     connections: tuple[str, ...] = CONNECTION_LEVELS
+
+    @property
+    def is_registered_by_hand(self) -> bool:
+        return bool(self.client_id or self.client_id_env)
 
 
 class Vendor(msgspec.Struct, frozen=True):
@@ -127,8 +134,13 @@ class Vendor(msgspec.Struct, frozen=True):
 
     @property
     def sign_in_levels(self) -> tuple[str, ...]:
-        """Those of CONNECTION_LEVELS at which the vendor may be signed in to."""
-        return self.oauth.connections if self.oauth is not None else ()
+        """Those of CONNECTION_LEVELS at which people can sign in to the vendor now."""
+        return self.oauth.connections if self.oauth is not None and not self.awaits_client else ()
+
+    @property
+    def awaits_client(self) -> bool:
+        """Whether an operator has to register a client at the vendor before people can sign in there."""
+        return self.oauth is not None and bool(self.oauth.missing_variables)
 
     @property
     def customer_supplied_url(self) -> bool:

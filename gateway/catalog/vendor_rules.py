@@ -90,9 +90,14 @@ def _oauth_faults(vendor: Vendor, oauth: OAuthSettings) -> Iterator[Fault]:
         )
     if oauth.issuer and (not _DOCS_URL.fullmatch(oauth.issuer) or "?" in oauth.issuer or "#" in oauth.issuer):
         yield ("issuer",), "must be an http(s) address without query"
-    if oauth.client_secret_env and not _ENVIRONMENT_NAME.fullmatch(oauth.client_secret_env):
-        yield ("client_secret_env",), "must be the name of a variable in capital letters"
-    if oauth.client_secret_env and not oauth.client_id:
+    for key, name in (("client_id_env", oauth.client_id_env), ("client_secret_env", oauth.client_secret_env)):
+        if name and not _ENVIRONMENT_NAME.fullmatch(name):
+            yield (key,), "must be the name of a variable in capital letters"
+    if oauth.missing_variables:
+        yield ("missing_variables",), "is not a key of the catalog"
+    if oauth.client_id and oauth.client_id_env:
+        yield ("client_id_env",), "is not for a vendor with client_id"
+    if oauth.client_secret_env and not oauth.is_registered_by_hand:
         yield ("client_id",), "is missing: client_secret_env is its secret"
     if oauth.client_secret_env and not oauth.issuer:
         yield ("issuer",), "is missing: client_secret_env is a secret of this one server"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.conf import settings
 
 from gateway.catalog import registry
+from gateway.catalog.vendor import Vendor
 from gateway.doctor.verdict import Finding, error, ok, warning
 from gateway.lib.guarded_client import OutboundError
 from orgs.signin import provider
@@ -29,10 +30,27 @@ def identity_provider() -> Sequence[Finding]:
 
 
 def vendors() -> Sequence[Finding]:
-    known = len(registry.load().all())
+    known = registry.load().all()
     if not known:
         return [error("The catalog has no vendor. Run load_vendors.")]
+    return [_health(len(known)), *_registered_clients(known)]
+
+
+def _health(known: int) -> Finding:
     down = [each.display_name for each in every_vendor_health() if each.status is HealthStatus.DOWN]
     if down:
-        return [warning(f"{len(down)} of the connected vendors are down: {', '.join(sorted(down)[:10])}.")]
-    return [ok(f"{known} vendors in the catalog, none of the connected ones is down.")]
+        return warning(f"{len(down)} of the connected vendors are down: {', '.join(sorted(down)[:10])}.")
+    return ok(f"{known} vendors in the catalog, none of the connected ones is down.")
+
+
+def _registered_clients(known: Iterable[Vendor]) -> list[Finding]:
+    """Vendors that nobody can sign in to: a client half configured is a mistake, one not yet registered a choice."""
+    found = []
+    for vendor in sorted(known, key=lambda each: each.slug):
+        if vendor.oauth is None or not vendor.awaits_client:
+            continue
+        missing = vendor.oauth.missing_variables
+        named = [each for each in (vendor.oauth.client_id_env, vendor.oauth.client_secret_env) if each]
+        say = warning if vendor.oauth.client_id or len(missing) < len(named) else ok
+        found.append(say(f"No one can sign in to {vendor.name}: not set are {', '.join(missing)}."))
+    return found

@@ -97,7 +97,7 @@ def vendor_states(membership: Membership, asked: Sequence[str]) -> list[VendorSt
             VendorState(
                 vendor,
                 state,
-                may_connect=may_edit and needs and vendor.oauth is None,
+                may_connect=may_edit and needs and vendor.takes_key and not vendor.sign_in_levels,
                 sign_ins=sign_in_levels(membership, vendor) if needs else (),
                 asked=asked_for.get(vendor.slug),
             )

@@ -122,9 +122,15 @@ def _check_credential(
             is_theirs=True,
             action=CONNECT,
         )
+    only_operators = vendor.awaits_client and not vendor.takes_key
+    remedy = (
+        "An operator of this service must register a client there first."
+        if only_operators
+        else f"An admin of {organization.name} can connect it."
+    )
     return Denied(
         Denial.NO_CREDENTIALS,
-        f"{vendor.name} is not connected. An admin of {organization.name} can connect it.",
+        f"{vendor.name} is not connected. {remedy}",
         vendor.slug,
         page=_connect_page(organization, vendor) if vendor.oauth is not None else "",
         action=CONNECT,
@@ -133,7 +139,7 @@ def _check_credential(
 
 def may_connect_themselves(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> bool:
     """Whether the caller is a person who may sign in to the vendor for their own calls. Spec: contract §8"""
-    offers = vendor.oauth is not None and "person" in vendor.oauth.connections
+    offers = "person" in vendor.sign_in_levels
     return offers and principal.user_id is not None and vendor.slug not in organization.without_people
 
 

@@ -52,7 +52,7 @@ async def diagnose(vendor: Vendor, opened: OpenedCredential | None) -> list[Find
     # A customer-supplied address never gets a request without credentials.
     transport = configured_transport()
     try:
-        return [_plain(finding) for finding in await _diagnose(transport, vendor, opened)]
+        return [plain(finding) for finding in await _diagnose(transport, vendor, opened)]
     finally:
         await transport.aclose()
 
@@ -248,5 +248,6 @@ def _some(what: str, texts: list[str], *, is_trouble: bool) -> list[Finding]:
     return found or [Finding(what, "no problem")]
 
 
-def _plain(finding: Finding) -> Finding:
+def plain(finding: Finding) -> Finding:
+    """The finding as a terminal may show it."""
     return Finding(finding.what, plain_text(finding.found, max_characters=_TEXT_CHARACTERS), finding.is_trouble)

@@ -7,7 +7,13 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from credentials.errors import ConnectionNotOffered, UnusableCredential, VendorServerChanged, VendorSignInFailed
+from credentials.errors import (
+    ClientNotRegistered,
+    ConnectionNotOffered,
+    UnusableCredential,
+    VendorServerChanged,
+    VendorSignInFailed,
+)
 from credentials.models import VendorConnection, VendorSignInRules
 from credentials.selectors import connection_of, sign_in_rules, sign_in_rules_of
 from credentials.services import vendor_sign_ins
@@ -74,8 +80,8 @@ class Offer:
 def begin_sign_in(*, membership: Membership, vendor: Vendor, level: str, session_key: str, back: str = "") -> str:
     """The address of the vendor's sign-in. No transaction may be open.
 
-    Raises: ConnectionNotOffered; VendorServerChanged; VendorSignInFailed; TooManyVendorRequests; UnusableCredential;
-    NotFound, Forbidden.
+    Raises: ConnectionNotOffered; ClientNotRegistered; VendorServerChanged; VendorSignInFailed; TooManyVendorRequests;
+    UnusableCredential; NotFound, Forbidden.
     """
     oauth = _offered(vendor, level)
     rules = sign_in_rules(membership.organization_id, vendor.slug)
@@ -226,20 +232,22 @@ def _check_issuer(flow: Flow, issuer: str) -> None:
 def _offered(vendor: Vendor, level: str) -> OAuthSettings:
     if vendor.oauth is None or level not in vendor.oauth.connections:
         raise ConnectionNotOffered
+    if vendor.awaits_client:
+        raise ClientNotRegistered
     return vendor.oauth
 
 
 def sign_in_levels(membership: Membership, vendor: Vendor) -> tuple[str, ...]:
     """The levels at which the person may sign in to the vendor, their own one first."""
-    if vendor.oauth is None:
+    if not vendor.sign_in_levels:
         return ()
     may_themselves = sign_in_rules(membership.organization_id, vendor.slug).people_may_connect
     allowed = {PERSON: may_themselves, ORGANIZATION: membership.has_role(_ROLES[ORGANIZATION])}
-    return tuple(level for level, is_allowed in allowed.items() if is_allowed and level in vendor.oauth.connections)
+    return tuple(level for level, is_allowed in allowed.items() if is_allowed and level in vendor.sign_in_levels)
 
 
 def offers_for(members: Iterable[Membership], held: Sequence[VendorConnection], catalog: Catalog) -> list[Offer]:
-    """By organization and vendor."""
+    """By organization and vendor. Those that are connected stay among them, also if nobody can sign in anew."""
     vendors = [each for each in catalog.all() if each.oauth is not None and PERSON in each.oauth.connections]
     known = {(row.organization_id, row.vendor): row for row in held}
     of_all = list(members)
@@ -249,7 +257,7 @@ def offers_for(members: Iterable[Membership], held: Sequence[VendorConnection], 
         for vendor in sorted(vendors, key=lambda each: each.name.casefold()):
             key = member.organization_id, vendor.slug
             of_vendor = rules.get(key) or VendorSignInRules()
-            if of_vendor.people_may_connect:
+            if of_vendor.people_may_connect and (vendor.sign_in_levels or key in known):
                 asked = shown_scopes(vendor, of_vendor, known.get(key))
                 found.append(Offer(member.organization, vendor, known.get(key), asked))
     return found

@@ -21,6 +21,7 @@ from gateway.lib import ids
 from orgs import selectors
 from proxy.calls.open_destination import open_destination
 from proxy.control_plane.doctor import OpenedCredential, diagnose
+from proxy.control_plane.doctor_sign_in import sign_in_findings
 from proxy.vendors.era_verdicts import Verdict, stored_verdicts
 
 
@@ -37,7 +38,8 @@ class Command(BaseCommand):
         vendor = registry.vendor_or_none(slug)
         if vendor is None:
             raise CommandError(f"There is no vendor {slug} in the catalog.")
-        findings = asyncio.run(diagnose(vendor, _opened(vendor, org) if org else None))
+        opened = _opened(vendor, org) if org else None
+        findings = [*sign_in_findings(vendor), *asyncio.run(diagnose(vendor, opened))]
         width = max(len(finding.what) for finding in findings)
         for finding in findings:
             self.stdout.write(f"{'!' if finding.is_trouble else ' '} {finding.what:<{width}}  {finding.found}")

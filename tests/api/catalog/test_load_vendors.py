@@ -114,24 +114,24 @@ def test_check_only_says_whether_a_file_is_good(write: Write) -> None:
 
 
 def test_without_a_file_the_shipped_catalog_is_loaded() -> None:
-    assert load().startswith("created: 44 (")
+    assert load().startswith("created: 46 (")
     catalog = registry.load()
-    assert len(catalog) == 44
+    assert len(catalog) == 46
     assert catalog.by_slug["github"].headers[0].value == "Bearer {token}"
-    assert load() == "created: 0\nupdated: 0\nunchanged: 44\n"
+    assert load() == "created: 0\nupdated: 0\nunchanged: 46\n"
 
 
 def test_loading_another_file_leaves_the_shipped_vendors(write: Write) -> None:
     load()
     load(write(block("acme")))
-    assert VendorRow.objects.count() == 45
+    assert VendorRow.objects.count() == 47
 
 
 def test_the_operators_catalog_is_loaded_too_and_may_override(write: Write, settings: LazySettings) -> None:
     settings.VENDOR_CATALOG = write(block("github", url="https://ghe.example/mcp") + block("acme"))
-    assert load().startswith("created: 45 (")
+    assert load().startswith("created: 47 (")
     assert registry.load().by_slug["github"].url == "https://ghe.example/mcp"
-    assert load() == "created: 0\nupdated: 0\nunchanged: 45\n"
+    assert load() == "created: 0\nupdated: 0\nunchanged: 47\n"
 
 
 def test_a_fault_of_the_operators_catalog_names_that_file(write: Write, settings: LazySettings) -> None:

@@ -419,6 +419,23 @@ class TestAskedToConnect:
             assert (told["resultType"], told["isError"]) == ("complete", True)
 
 
+async def test_a_call_before_a_client_is_registered_names_the_operator(
+    tenant: Tenant, agent: Agent, committed_cast: Cast, oauth_vendor: OAuthVendor
+) -> None:
+    cast = committed_cast
+
+    def person_without_a_way_in() -> str:
+        load_oauth_vendor(oauth_vendor.mcp_url, 'client_id_env = "VENDOR_SIGNIN_CLIENT_ID"')
+        cast.org.credentials.all().delete()
+        return person_token(cast, "admin")
+
+    told = (await agent.call(await in_thread(person_without_a_way_in), "signin_echo")).json()["result"]
+    assert told["isError"] is True
+    said = told["content"][0]["text"]
+    assert said.startswith("Sign In is not connected. An operator of this service must register a client there first.")
+    assert "/profile/connections" not in said
+
+
 class TestPersonOnly:
     """A vendor without a connection of the organization."""
 

@@ -8,9 +8,10 @@ import pytest
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.fields import check_fields
 from gateway.catalog.parsing import decode_catalog
+from gateway.catalog.registered_clients import with_client
 from gateway.catalog.shipped import shipped_files
 from gateway.catalog.templates import ACCESS_TOKEN, vendor_headers, vendor_url
-from gateway.catalog.vendor import CATEGORIES, Vendor
+from gateway.catalog.vendor import CATEGORIES, CONNECTION_LEVELS, Vendor
 from tests.factories.catalog_text import parse_catalog
 
 VENDORS = [
@@ -24,11 +25,13 @@ _HEADER_VENDORS = """
 """
 HEADER_VENDORS = _HEADER_VENDORS.split()
 _SIGN_IN_VENDORS = """
-    notion prisma webflow amplitude amplitude-eu planetscale honeycomb honeycomb-eu buildkite huggingface
+    notion prisma webflow amplitude amplitude-eu planetscale honeycomb honeycomb-eu buildkite huggingface asana hubspot
 """
 SIGN_IN_VENDORS = _SIGN_IN_VENDORS.split()
 # They take a key, too.
-ALSO_BY_SIGN_IN = ["linear", "sentry", "stripe", "intercom", "cloudflare", "neon", "posthog"]
+ALSO_BY_SIGN_IN = ["linear", "sentry", "stripe", "intercom", "cloudflare", "neon", "posthog", "github"]
+# An operator has to register a client first.
+REGISTERED_BY_HAND = ["github", "asana", "hubspot"]
 OPEN_VENDORS = ["microsoft-learn", "deepwiki", "aws-knowledge"]
 MSP_VENDORS = ["autotask", "datto-rmm", "itglue", "huntress", "pax8", "pandadoc"]
 
@@ -105,6 +108,25 @@ def test_who_is_connected_by_a_sign_in() -> None:
     by_sign_in = {each.slug for each in VENDORS if each.oauth is not None}
     assert by_sign_in == {*SIGN_IN_VENDORS, *ALSO_BY_SIGN_IN}
     assert {each.slug for each in VENDORS if not each.takes_key} == {*SIGN_IN_VENDORS}
+
+
+@pytest.mark.parametrize("slug", REGISTERED_BY_HAND)
+def test_the_client_of_a_vendor_is_in_the_environment(slug: str) -> None:
+    shipped = Catalog(VENDORS).by_slug[slug]
+    assert shipped.oauth is not None
+    names = [f"VENDOR_{slug.upper()}_CLIENT_ID", f"VENDOR_{slug.upper()}_CLIENT_SECRET"]
+    assert [shipped.oauth.client_id_env, shipped.oauth.client_secret_env] == names
+    assert shipped.oauth.issuer
+    waiting = with_client(shipped, {names[0]: "ours"})
+    assert waiting.oauth is not None
+    assert (waiting.sign_in_levels, waiting.oauth.missing_variables) == ((), (names[1],))
+    ready = with_client(shipped, dict.fromkeys(names, "ours"))
+    assert ready.oauth is not None
+    assert (ready.sign_in_levels, ready.oauth.client_id) == (CONNECTION_LEVELS, "ours")
+
+
+def test_all_others_need_no_client_of_an_operator() -> None:
+    assert {each.slug for each in VENDORS if with_client(each, {}).awaits_client} == {*REGISTERED_BY_HAND}
 
 
 @pytest.mark.parametrize("slug", ALSO_BY_SIGN_IN)

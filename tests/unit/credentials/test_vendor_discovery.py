@@ -248,6 +248,24 @@ class TestClientOfTheCatalog:
         with pytest.raises(VendorOAuthFault):
             catalog_client(msgspec.structs.replace(self.OAUTH, issuer=""), ISSUER)
 
+    def test_without_an_id_there_is_none(self) -> None:
+        with pytest.raises(VendorOAuthFault):
+            catalog_client(
+                OAuthSettings(issuer=ISSUER, client_id_env="ACME_ID", client_secret_env="ACME_SECRET"), ISSUER
+            )
+
+    @pytest.mark.parametrize(
+        ("changed", "where"),
+        [
+            ({"client_id_env": "ACME_ID"}, "client_id_env"),
+            ({"client_id": "", "client_id_env": "acme-id"}, "client_id_env"),
+            ({"missing_variables": ("ACME_SECRET",)}, "missing_variables"),
+        ],
+    )
+    def test_faulty_names_of_variables_are_refused(self, changed: dict[str, Any], where: str) -> None:
+        vendor = Vendor("acme", "Acme", MCP, oauth=msgspec.structs.replace(self.OAUTH, **changed))
+        assert [path for path, _ in catalog_faults([vendor])] == [("vendor", 0, "oauth", where)]
+
     def test_a_catalog_without_the_server_is_refused(self) -> None:
         vendor = Vendor("acme", "Acme", MCP, oauth=msgspec.structs.replace(self.OAUTH, issuer=""))
         assert [path for path, _ in catalog_faults([vendor])] == [("vendor", 0, "oauth", "issuer")]
