@@ -17,7 +17,7 @@ from gateway import draining
 from gateway.catalog.tool_config import parse_tool_config
 from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
-from proxy.calls.ask_caller import MAX_QUESTIONS
+from proxy.calls.ask_caller import MAX_QUESTIONS_OF_CALL
 from proxy.protocol import questions
 from proxy.sessions import question_desk
 from proxy.vendors import shared_circuits
@@ -294,7 +294,7 @@ async def test_a_vendor_that_asks_without_end(agent: Agent, tenant: Tenant, vend
         while (message := await stream.read()) is not None and "method" in message:
             count += 1
             await say(agent, tenant.agent_key, session, {"id": message["id"], "result": YES})
-    assert count == MAX_QUESTIONS
+    assert count == MAX_QUESTIONS_OF_CALL
     assert message is not None
     assert message["result"]["_meta"]["gateway/refused"] == ["elicitation/create"]
 
