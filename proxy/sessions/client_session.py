@@ -33,7 +33,7 @@ class ClientSession(msgspec.Struct, frozen=True):
     epoch: str
 
 
-class SessionState(msgspec.Struct, frozen=True, array_like=True):
+class ClientSessionState(msgspec.Struct, frozen=True, array_like=True):
     """The parts that change. `log_level`: the least severe level of log messages; None: the client asked for none."""
 
     is_ended: bool = False

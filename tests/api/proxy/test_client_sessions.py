@@ -95,8 +95,8 @@ async def test_a_session_that_ends_within_a_batch_loses_no_answer(
     """The results before its end are told."""
     session, states = await session_of(agent, tenant.agent_key), [False, True]
 
-    async def at(*_: object) -> client_session.SessionState:
-        return client_session.SessionState(is_ended=states.pop(0))
+    async def at(*_: object) -> client_session.ClientSessionState:
+        return client_session.ClientSessionState(is_ended=states.pop(0))
 
     monkeypatch.setattr(runtime.current().session_states, "at", at)
     more = {"MCP-Protocol-Version": "2025-03-26", "Mcp-Session-Id": session}
