@@ -313,7 +313,7 @@ async def test_a_caller_with_many_open_questions_is_asked_no_more(
         await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})
         await first.read_all()
     assert runtime.current().questions.open_count == 0
-    assert not runtime.current().questions._open
+    assert not runtime.current().questions._places._taken
 
 
 async def test_a_client_that_leaves_ends_its_question(agent: Agent, tenant: Tenant, vendor: AskingVendor) -> None:
