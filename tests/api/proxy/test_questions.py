@@ -20,6 +20,7 @@ from proxy import runtime
 from proxy.calls.ask_caller import MAX_QUESTIONS_OF_CALL
 from proxy.protocol import questions
 from proxy.sessions import question_desk
+from proxy.sessions.shared_places import SharedPlaces
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CLOSED
 from tests.api.proxy.asking import CAN, FORM, YES, AskingVendor, begin, calling, form, named, say, session_of
@@ -302,7 +303,7 @@ async def test_a_vendor_that_asks_without_end(agent: Agent, tenant: Tenant, vend
 async def test_a_caller_with_many_open_questions_is_asked_no_more(
     agent: Agent, tenant: Tenant, vendor: AskingVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime.current().questions, "_limits", (50, 15, 1))
+    monkeypatch.setattr(runtime.current().questions, "_places", SharedPlaces(50, 15, 1))
     session = await session_of(agent, tenant.agent_key)
     async with calling(tenant.agent_key, session) as first:
         asked = await first.read()
