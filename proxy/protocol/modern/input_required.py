@@ -139,7 +139,7 @@ def failed(methods: list[str], asked: InputRequired | None = None) -> bytes:
     words = " ".join(f"“{each[:_TEXT_CHARACTERS]}”" for each in said if each)
     text = (
         f"The tool asks its user in the middle of the call ({', '.join(methods)}){words and f': {words}'}. This client "
-        "can’t be asked through the gateway, so the call ended. Clients of MCP 2026-07-28 that declare it can."
+        "can’t be asked through the gateway, so the call ended. A client that declares the capability can."
     )
     return _encode({"content": [{"type": "text", "text": text}], "isError": True})
 
