@@ -102,7 +102,7 @@ def grant_assertion(request: Any, trust: TrustedIssuer, found: Assertion) -> Non
         resources = targeted(
             lambda: requested_resources.narrowed(_own_resources(found.resources), asked_resources(request))
         )
-        granted = narrowed(_own_scopes(found.scope), request.scope or "")
+        granted = common_scopes(_own_scopes(found.scope), request.scope or "")
         assertions.use_up(trust, found)
         assertions.link(trust, found, known)
         family = assertions.family_of(trust, request.client, user, scopes=granted, resources=resources)
@@ -116,7 +116,7 @@ def grant_assertion(request: Any, trust: TrustedIssuer, found: Assertion) -> Non
     request.scopes, request.resource, request.family = granted, resources, family
 
 
-def narrowed(granted: Sequence[str], asked: str) -> list[str]:
+def common_scopes(granted: Sequence[str], asked: str) -> list[str]:
     """The scopes that are granted and asked for; all `granted` ones when none is asked for. Raises: InvalidScopeError.
 
     MCP enterprise-managed authorization 7.2.1
