@@ -83,12 +83,10 @@ def proven_assertion(client: Client, text: str) -> tuple[TrustedIssuer, Assertio
         found = verify(text, key, **bound, now=clock.now())
         if found.tenant != trust.tenant:
             raise InvalidAssertion("The assertion is of another tenant of the issuer.")
-    except InvalidAssertion as fault:
+    except (InvalidAssertion, KeysRefused) as fault:
         raise errors.InvalidGrantError(description=fault.reason) from None
     except UnknownKey:
         raise errors.InvalidGrantError(description="The assertion is signed with an unknown key.") from None
-    except KeysRefused as fault:
-        raise errors.InvalidGrantError(description=fault.reason) from None
     except KeysUnavailable as fault:
         raise IssuerAwayError(description=f"{fault.reason} Try again in a moment.") from None
     return trust, found
