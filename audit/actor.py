@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+# The label of an invitation, which pages put into other languages. Spec: §2 · D86
+INVITATION_FOR, ANYONE = "invitation for ", "anyone with the link"
+
 
 @dataclass(frozen=True, slots=True)
 class Actor:

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils.translation import gettext
 
+from audit.actor import ANYONE, INVITATION_FOR
 from audit.change_words import parts_of
 from audit.event_types import EventType
 from audit.models import AdminAuditEntry
@@ -23,8 +24,6 @@ INVITATIONS = {
     EventType.INVITATION_ACCEPTED,
     EventType.INVITATION_REVOKED,
 }
-# As the label of an invitation is written. Spec: §2 · D86
-INVITATION_FOR, ANYONE = "invitation for ", "anyone with the link"
 
 
 @dataclass(frozen=True, slots=True)

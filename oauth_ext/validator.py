@@ -22,9 +22,7 @@ from oauth_ext.scopes_backend import all_exist
 
 # A public client passes authentication for these grants only to be refused with `unauthorized_client`: `invalid_client`
 # would mean that the client is unknown. protocol.md B.6
-CONFIDENTIAL_GRANTS = frozenset(
-    {features.CLIENT_CREDENTIALS, features.DEVICE_CODE, features.JWT_BEARER, features.TOKEN_EXCHANGE}
-)
+CONFIDENTIAL_GRANTS = frozenset({features.CLIENT_CREDENTIALS, features.DEVICE_CODE, *GRANTS_FOR_PEOPLE})
 
 
 class Validator(OAuth2Validator):

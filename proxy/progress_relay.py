@@ -9,7 +9,7 @@ from proxy.protocol import progress
 from proxy.protocol.progress import ProgressToken, Wanted
 from proxy.protocol.replies import VendorNotification
 
-MAX_PENDING = 16  # notifications of at most 64 KiB each
+MAX_PENDING = 16  # notifications of at most 64 KiB each, and one question
 
 
 class ProgressRelay:

@@ -10,11 +10,11 @@ from gateway.coordination.store import Admission
 from proxy.caller import Caller
 from proxy.outcomes import CacheStatus
 from proxy.runtime import Runtime
-from proxy.sessions.client_session import ClientSession, SessionState
+from proxy.sessions.client_session import ClientSession, ClientSessionState
 from proxy.timing import Timing
 from proxy.trace import Trace
 
-NEW = SessionState()
+NEW = ClientSessionState()
 
 
 class Client(Protocol):
@@ -65,7 +65,7 @@ class RequestContext:
     cache_epoch: tuple[str, str] | None = None
     # Of a caller of the earlier revisions that has one.
     session: ClientSession | None = None
-    session_state: SessionState = NEW
+    session_state: ClientSessionState = NEW
     # None: the runtime's cache, which knows callers by their bearer.
     callers: CallerSource | None = None
 

@@ -198,14 +198,6 @@ def _build() -> Runtime:
     rate_limited = RateLimitedCalls(caller_cache)
     exchange = backend.exchange()
     items = configured_items(pool)
-    streams = StreamPlaces(
-        of_all=settings.CHANGE_STREAMS,
-        of_organization=settings.CHANGE_STREAMS_OF_ORGANIZATION,
-        of_subject=settings.CHANGE_STREAMS_OF_SUBJECT,
-    )
-    directory.on_fetched_list = items.on_fetched_list = lambda key: streams.announce(key.org_id)
-    directory.on_announced = lambda key: streams.announce(key.org_id, (key.digest, "tools"))
-    items.on_announced = lambda key, capability: streams.announce(key.org_id, (key.digest, capability.value))
     return Runtime(
         *(
             store,
@@ -227,8 +219,21 @@ def _build() -> Runtime:
         vendor_tokens=VendorTokens(caller_cache),
         session_states=SessionStates(store, exchange, settings.SECRET_KEY.encode()),
         questions=_question_desk(exchange),
-        streams=streams,
+        streams=_streams(directory, items),
     )
+
+
+def _streams(directory: ToolDirectory, items: ItemDirectory) -> StreamPlaces:
+    """With a word to each stream when a list of its organization changes."""
+    streams = StreamPlaces(
+        of_all=settings.CHANGE_STREAMS,
+        of_organization=settings.CHANGE_STREAMS_OF_ORGANIZATION,
+        of_subject=settings.CHANGE_STREAMS_OF_SUBJECT,
+    )
+    directory.on_fetched_list = items.on_fetched_list = lambda key: streams.announce(key.org_id)
+    directory.on_announced = lambda key: streams.announce(key.org_id, (key.digest, "tools"))
+    items.on_announced = lambda key, capability: streams.announce(key.org_id, (key.digest, capability.value))
+    return streams
 
 
 def _question_desk(exchange: Exchange) -> QuestionDesk:

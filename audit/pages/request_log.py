@@ -157,13 +157,6 @@ class OwnCallsPage(RequestLogPage):
     def labels(self) -> Mapping[str, str]:
         return {}
 
-    def suggestions(self, people: People) -> dict[str, list[str]]:
-        return {
-            **super().suggestions(people),
-            "vendors": sorted(map(self.catalog.name_of, self.logged_vendors()), key=str.casefold),
-            "tools": sorted({tool for _, tool in self._newest if tool})[:TOOLS_SUGGESTED],
-        }
-
     def logged_vendors(self) -> list[str]:
         # Only of the reader's calls: the other vendors of the organization are not theirs to know.
         return list({vendor for vendor, _ in self._newest if vendor})

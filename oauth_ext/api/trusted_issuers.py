@@ -16,9 +16,9 @@ from gateway.web.gate import Gate
 from gateway.web.operation import Operation
 from oauth_ext import selectors
 from oauth_ext.jwt.assertion import ALGORITHMS
-from oauth_ext.models.trusted_issuer import ISSUER_CHARACTERS
+from oauth_ext.models.trusted_issuer import ISSUER_CHARACTERS, JWKS_URL_CHARACTERS
 from oauth_ext.services import acting, trusted_issuers
-from oauth_ext.services.trusted_issuers import DEFAULT_ALGORITHMS, JWKS_URL_CHARACTERS, Wanted
+from oauth_ext.services.trusted_issuers import DEFAULT_ALGORITHMS, Wanted
 from orgs.roles import Role, TokenScope
 
 

@@ -83,12 +83,10 @@ def proven_assertion(client: Client, text: str) -> tuple[TrustedIssuer, Assertio
         found = verify(text, key, **bound, now=clock.now())
         if found.tenant != trust.tenant:
             raise InvalidAssertion("The assertion is of another tenant of the issuer.")
-    except InvalidAssertion as fault:
+    except (InvalidAssertion, KeysRefused) as fault:
         raise errors.InvalidGrantError(description=fault.reason) from None
     except UnknownKey:
         raise errors.InvalidGrantError(description="The assertion is signed with an unknown key.") from None
-    except KeysRefused as fault:
-        raise errors.InvalidGrantError(description=fault.reason) from None
     except KeysUnavailable as fault:
         raise IssuerAwayError(description=f"{fault.reason} Try again in a moment.") from None
     return trust, found
@@ -102,7 +100,7 @@ def grant_assertion(request: Any, trust: TrustedIssuer, found: Assertion) -> Non
         resources = targeted(
             lambda: requested_resources.narrowed(_own_resources(found.resources), asked_resources(request))
         )
-        granted = narrowed(_own_scopes(found.scope), request.scope or "")
+        granted = common_scopes(_own_scopes(found.scope), request.scope or "")
         assertions.use_up(trust, found)
         assertions.link(trust, found, known)
         family = assertions.family_of(trust, request.client, user, scopes=granted, resources=resources)
@@ -116,7 +114,7 @@ def grant_assertion(request: Any, trust: TrustedIssuer, found: Assertion) -> Non
     request.scopes, request.resource, request.family = granted, resources, family
 
 
-def narrowed(granted: Sequence[str], asked: str) -> list[str]:
+def common_scopes(granted: Sequence[str], asked: str) -> list[str]:
     """The scopes that are granted and asked for; all `granted` ones when none is asked for. Raises: InvalidScopeError.
 
     MCP enterprise-managed authorization 7.2.1

@@ -15,7 +15,7 @@ from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error
 from gateway.lib import clock
 from oauth_ext import lock_order, requested_resources, resources
 from oauth_ext.bearer import BearerIdentity, InvalidBearer, identity_of, read_bearer
-from oauth_ext.grants.for_people import GrantForPeople, grant_assertion, narrowed, proven_assertion
+from oauth_ext.grants.for_people import GrantForPeople, common_scopes, grant_assertion, proven_assertion
 from oauth_ext.grants.token_request import asked_resources, is_entitled, required, targeted
 from oauth_ext.models import AccessToken, Client
 from oauth_ext.services.token_families import locked_family
@@ -89,7 +89,7 @@ def _person_of(token: str, client: Client) -> tuple[str, BearerIdentity]:
 def _grant_for_token(request: Any, subject: tuple[str, BearerIdentity]) -> None:
     checksum, found = subject
     request.resource = targeted(lambda: requested_resources.narrowed(found.audiences, asked_resources(request)))
-    request.scopes = narrowed(sorted(found.scopes), request.scope or "")
+    request.scopes = common_scopes(sorted(found.scopes), request.scope or "")
     is_locked = lock_order.lock(org_id=found.org_id, user_id=found.user_id, client_pk=request.client.pk)
     # Read again under the locks: the person may have ended the app, and an owner the permission, meanwhile.
     row = AccessToken.objects.filter(token_checksum=checksum).first() if is_locked else None

@@ -10,6 +10,7 @@ from gateway.lib import clock, ids
 from orgs.models.mail_domain import DOMAIN_CHARACTERS
 
 ISSUER_CHARACTERS = 255
+JWKS_URL_CHARACTERS = 500
 
 
 class TrustedIssuer(models.Model):
@@ -19,7 +20,7 @@ class TrustedIssuer(models.Model):
     organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="trusted_issuers")
     issuer = models.CharField(max_length=ISSUER_CHARACTERS)
     # Empty: the address in the issuer's discovery document.
-    jwks_url = models.CharField(max_length=500, blank=True)
+    jwks_url = models.CharField(max_length=JWKS_URL_CHARACTERS, blank=True)
     # Of an issuer with several tenants: the claim `tenant` of each assertion. Empty: assertions have none.
     tenant = models.CharField(max_length=ISSUER_CHARACTERS, blank=True)
     algorithms = models.JSONField(default=list)

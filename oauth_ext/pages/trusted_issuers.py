@@ -14,11 +14,10 @@ from gateway.web.form_page import OrgFormPage
 from gateway.web.gate import Gate
 from oauth_ext.jwt.assertion import ALGORITHMS
 from oauth_ext.models import TrustedIssuer
-from oauth_ext.models.trusted_issuer import ISSUER_CHARACTERS
+from oauth_ext.models.trusted_issuer import ISSUER_CHARACTERS, JWKS_URL_CHARACTERS
 from oauth_ext.selectors import acting_clients
 from oauth_ext.services.trusted_issuers import (
     DEFAULT_ALGORITHMS,
-    JWKS_URL_CHARACTERS,
     Wanted,
     add_issuer,
     people_with_tokens,

@@ -8,7 +8,7 @@ from audit.event_types import EventType
 from gateway.lib.rows import required_row
 from oauth_ext.models import AccessToken, Client, TokenFamily
 from oauth_ext.services.service_clients import record_client_change
-from oauth_ext.services.token_families import bump_people_of, end_token_alone
+from oauth_ext.services.token_families import end_families, end_token_alone
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.roles import Role
@@ -27,11 +27,8 @@ def set_acting(*, actor: User, organization: Organization, client: Client, acts_
         return found
     found.acts_for_people = acts_for_people
     found.save(update_fields=["acts_for_people"])
-    bump_people_of(found)
     if not acts_for_people:
-        families = TokenFamily.objects.filter(client=found, user__isnull=False)
-        held = list(families.select_for_update().order_by("pk").values_list("pk", flat=True))
-        TokenFamily.objects.filter(pk__in=held).delete()
+        end_families(TokenFamily.objects.filter(client=found, user__isnull=False))
         for token in AccessToken.objects.filter(application=found, user__isnull=False).order_by("pk"):
             end_token_alone(token)
     record_client_change(

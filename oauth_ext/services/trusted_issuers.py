@@ -21,7 +21,7 @@ from oauth_ext import issuer_keys
 from oauth_ext.issuer_keys import KeysUnavailable
 from oauth_ext.jwt.assertion import ALGORITHMS
 from oauth_ext.models import Client, TokenFamily, TrustedIssuer
-from oauth_ext.models.trusted_issuer import ISSUER_CHARACTERS
+from oauth_ext.models.trusted_issuer import ISSUER_CHARACTERS, JWKS_URL_CHARACTERS
 from oauth_ext.services.token_families import end_families
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
@@ -29,7 +29,6 @@ from orgs.quotas import require_quota
 from orgs.roles import Role
 
 DEFAULT_ALGORITHMS = ("RS256", "ES256")
-JWKS_URL_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models import F, Q, Value
 
-from audit.actor import Target
+from audit.actor import ANYONE, INVITATION_FOR, Target
 from gateway.lib import clock, ids
 from orgs.roles import Role
 
@@ -84,7 +84,7 @@ class Invitation(models.Model):
 
     def as_target(self) -> Target:
         # The token never gets into audit rows.
-        return Target(id=str(self.id), label=f"invitation for {self.email or 'anyone with the link'}")
+        return Target(id=str(self.id), label=f"{INVITATION_FOR}{self.email or ANYONE}")
 
     def __str__(self) -> str:
         return self.as_target().label

@@ -31,7 +31,7 @@ from proxy.vendors.errors import CallEnded
 from proxy.vendors.tool_request import ToolRequest
 
 MAX_ROUNDS = 20  # of one call at a vendor of the modern revision
-MAX_QUESTIONS = 20  # that one call may ask its caller; further ones are refused
+MAX_QUESTIONS_OF_CALL = 20  # further ones are refused
 PAUSE_S = 1.0  # before a vendor that asked for nothing is asked again
 
 
@@ -48,7 +48,7 @@ class CallQuestions:
 
     def may_ask(self, count: int) -> bool:
         """Whether the call may ask `count` more."""
-        return self.asked + count <= MAX_QUESTIONS
+        return self.asked + count <= MAX_QUESTIONS_OF_CALL
 
     async def ask(self, question: VendorQuestion) -> questions.Reply | None:
         """None for a question that this caller is not asked. Raises: CallEnded; as `CallerCache.revalidated`."""

@@ -114,31 +114,60 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
     )
     if denied is not None:
         return denied
+    if call.cli or call.contradiction is not None or call.answers is not None:
+        checked = await _checked(context, call, found)
+        if isinstance(checked, BadArguments):
+            return checked
+        call = checked
+    send = _sender(context, call, found, row)
+    if found.policy.read_only:
+        # Unknown members of `_meta` may change the result, so such a call is not cached.
+        is_plain = not call.meta and call.answers is None
+        if not is_plain or not found.policy.is_cacheable or not (call.cli or found.policy.named):
+            return await caching.uncached_read(context, found, send)
+        outcome, context.cache = await caching.cached_read(
+            *(context, found, call.arguments, send),
+            # A vendor may put off also a caller that can answer nothing, with a state of that caller alone.
+            is_shareable=call.relay is None and call.capabilities is None,
+        )
+        return outcome
+    # A write is recorded before it is sent: if the process dies, the row remains.
+    await call_audit.record_intent(context, row)
+    return await caching.invalidating_write(context, found, send)
+
+
+async def _checked(context: RequestContext, call: ToolCall, found: FoundTool) -> ToolCall | BadArguments:
+    """The call as the vendor gets it: a command's dotted options are objects, the vendor's state is its own again."""
+    owner = context.caller.principal.org_id
     if call.contradiction is not None:
         listed = found.listed.shown(found.tool.exposed_name, is_unified=call.vendor is None)
         check = partial(call.contradiction, listed)
-        text = await fair_scheduler.run_small_inline(caller.principal.org_id, check, len(listed))
+        text = await fair_scheduler.run_small_inline(owner, check, len(listed))
         if text is not None:
             return BadArguments(text, is_header_mismatch=True)
-    if call.relay is not None and context.session_state.log_level is not None:
-        call.relay.want_logs(context.session_state.log_level)
-    arguments = call.arguments
-    if call.cli and any("." in name for name in arguments):
-        work = partial(_fold_dotted, dict(arguments), found)
+    if call.cli and any("." in name for name in call.arguments):
+        work = partial(_fold_dotted, dict(call.arguments), found)
         size_bytes = len(found.listed.definitions[found.tool.vendor_name])
         try:
-            arguments = await fair_scheduler.run_small_inline(caller.principal.org_id, work, size_bytes)
+            call = replace(call, arguments=await fair_scheduler.run_small_inline(owner, work, size_bytes))
         except ValueError as fault:
             return BadArguments(str(fault))
+    if call.answers is None:
+        return call
+    try:
+        digest = await _digest(context, call.arguments)
+        state = request_state.opened(context.caller.principal, found, digest, call.answers.state or "")
+    except request_state.InvalidState:
+        return BadArguments(input_required.REFUSED)
+    return replace(call, answers=Answers(state, call.answers.responses))
 
-    if call.answers is not None:
-        try:
-            digest = await _digest(context, arguments)
-            state = request_state.opened(caller.principal, found, digest, call.answers.state or "")
-        except request_state.InvalidState:
-            return BadArguments(input_required.REFUSED)
-        call = replace(call, answers=Answers(state, call.answers.responses))
-    params = vendor_request.with_meta(context, {"name": found.tool.vendor_name, "arguments": arguments}, call.meta)
+
+def _sender(context: RequestContext, call: ToolCall, found: FoundTool, row: OpenCall) -> caching.SendToVendor:
+    """Sends the call, and passes on what the vendor asks in the middle of it."""
+    if call.relay is not None and context.session_state.log_level is not None:
+        call.relay.want_logs(context.session_state.log_level)
+    sent = {"name": found.tool.vendor_name, "arguments": call.arguments}
+    params = vendor_request.with_meta(context, sent, call.meta)
     if call.answers is not None:
         params |= call.answers.as_params()
     definition = found.listed.definitions[found.tool.vendor_name]
@@ -151,27 +180,9 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
         relay=call.relay,
         is_repeatable=found.policy.read_only,
         tool=tool,
-        on_asked=partial(_asked, context, arguments, call, found, row),
+        on_asked=partial(_asked, context, call, found, row),
     )
-    if own is not None:
-        send = partial(send_in_rounds, send, tool, params, own)
-    if found.policy.read_only:
-        # Unknown members of `_meta` may change the result, so such a call is not cached.
-        is_plain = not call.meta and call.answers is None
-        if not is_plain or not found.policy.is_cacheable or not (call.cli or found.policy.named):
-            return await caching.uncached_read(context, found, send)
-        outcome, context.cache = await caching.cached_read(
-            # A vendor may put off also a caller that can answer nothing, with a state of that caller alone.
-            context,
-            found,
-            arguments,
-            send,
-            is_shareable=call.relay is None and call.capabilities is None,
-        )
-        return outcome
-    # A write is recorded before it is sent: if the process dies, the row remains.
-    await call_audit.record_intent(context, row)
-    return await caching.invalidating_write(context, found, send)
+    return send if own is None else partial(send_in_rounds, send, tool, params, own)
 
 
 def _fold_dotted(arguments: dict[str, Any], found: FoundTool) -> dict[str, Any]:
@@ -184,12 +195,7 @@ async def _digest(context: RequestContext, arguments: Mapping[str, Any]) -> byte
 
 
 async def _asked(
-    context: RequestContext,
-    arguments: Mapping[str, Any],
-    call: ToolCall,
-    found: FoundTool,
-    row: OpenCall,
-    reply: InputRequired,
+    context: RequestContext, call: ToolCall, found: FoundTool, row: OpenCall, reply: InputRequired
 ) -> Delivered | Asked:
     """The vendor's question for a caller that can answer it; for others a failed result that says what was asked."""
     in_vain = input_required.asked_in_vain(reply, call.capabilities)
@@ -197,5 +203,5 @@ async def _asked(
         return Delivered(input_required.failed(in_vain, reply), is_error=True)
     for method in input_required.methods(reply):
         call_audit.note_question(row, method)
-    state = request_state.sealed(context.caller.principal, found, await _digest(context, arguments), reply.state)
+    state = request_state.sealed(context.caller.principal, found, await _digest(context, call.arguments), reply.state)
     return Asked(input_required.result(reply, state), len(reply.raw_result))

@@ -6,23 +6,16 @@ question, the seal holds the caller, the credential and the call. docs/decisions
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
-from uuid import UUID
-
 import msgspec
-from django.conf import settings
 
 from gateway.lib import clock
-from gateway.lib.crypto import CryptoError, open_sealed, seal
 from orgs.principal import Principal
+from proxy.caller_seal import CallerSeal, NotOpened
 from proxy.calls.find_tool import FoundTool
 from proxy.protocol.modern.input_required import MAX_SEALED_CHARACTERS
 
 # For a person to read a question and answer it. As in the Python SDK.
 LIFETIME_S = 600
-_PURPOSE = b"request-state|"
 
 
 class InvalidState(Exception):
@@ -38,28 +31,23 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     vendor_state: str | None
 
 
-_decoder = msgspec.msgpack.Decoder(_State)
+_seal = CallerSeal(b"request-state|", _State, max_characters=MAX_SEALED_CHARACTERS)
 
 
 def sealed(principal: Principal, found: FoundTool, arguments: bytes, vendor_state: str | None) -> str:
     """For the caller, in place of the vendor's state. `arguments`: their digest."""
     expires_at_s = clock.now().timestamp() + LIFETIME_S
     state = _State(expires_at_s, _binding(principal, found), arguments, vendor_state)
-    raw = seal(_key(principal.org_id), msgspec.msgpack.encode(state), _PURPOSE + principal.org_id.bytes)
-    return base64.urlsafe_b64encode(raw).decode("ascii")
+    return _seal.seal(principal.org_id, state)
 
 
 def opened(principal: Principal, found: FoundTool, arguments: bytes, state: str) -> str | None:
     """The vendor's state. `arguments`: their digest. Raises: InvalidState."""
-    if len(state) > MAX_SEALED_CHARACTERS:
-        raise InvalidState
     try:
-        raw = base64.b64decode(state.encode("ascii"), altchars=b"-_", validate=True)
-        found_state = _decoder.decode(open_sealed(_key(principal.org_id), raw, _PURPOSE + principal.org_id.bytes))
-    except (ValueError, binascii.Error, CryptoError, msgspec.MsgspecError) as fault:
+        found_state = _seal.open(principal.org_id, state)
+    except NotOpened as fault:
         raise InvalidState from fault
-    is_same_call = found_state.binding == _binding(principal, found) and found_state.arguments == arguments
-    if not is_same_call or clock.now().timestamp() >= found_state.expires_at_s:
+    if found_state.binding != _binding(principal, found) or found_state.arguments != arguments:
         raise InvalidState
     return found_state.vendor_state
 
@@ -70,7 +58,3 @@ def _binding(principal: Principal, found: FoundTool) -> tuple[str, ...]:
     who = (principal.kind.value, principal.subject, principal.client_id)
     what = (found.vendor.slug, found.tool.vendor_name, credential.id.hex, str(credential.revision))
     return (*who, *what)
-
-
-def _key(org_id: UUID) -> bytes:
-    return hmac.digest(settings.SECRET_KEY.encode(), _PURPOSE + org_id.bytes, "sha256")

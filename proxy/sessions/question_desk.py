@@ -11,8 +11,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
-from collections import Counter
-from collections.abc import Hashable
 from uuid import UUID
 
 import msgspec
@@ -27,6 +25,7 @@ from proxy.protocol import jsonrpc, questions
 from proxy.protocol.questions import Reply, VendorQuestion
 from proxy.sessions.client_session import ClientSession
 from proxy.sessions.question_ids import BOX_BYTES, QuestionId, QuestionIds
+from proxy.sessions.shared_places import SharedPlaces
 
 log = structlog.get_logger(__name__)
 # For a person to read a form and to fill it in.
@@ -68,10 +67,9 @@ class QuestionDesk:
         self._exchange = exchange
         self._ids = QuestionIds(secret)
         self._key = hmac.digest(secret, b"question-answers|values", "sha256")
-        self._limits = (of_vendor, of_organization, of_subject)
+        self._places = SharedPlaces(of_vendor, of_organization, of_subject)
         self._box = os.urandom(BOX_BYTES)
         self._waiting: dict[bytes, _Waiting] = {}
-        self._open: Counter[Hashable] = Counter()
         self._collector: asyncio.Task[None] | None = None
 
     @property
@@ -88,12 +86,11 @@ class QuestionDesk:
     ) -> Reply:
         """The caller's answer, or an error in its place. Cancelled with its call."""
         holders = (vendor, (principal.org_id, vendor), (principal.org_id, principal.subject))
-        if any(self._open[each] >= most for each, most in zip(holders, self._limits, strict=True)):
-            return questions.failure(TOO_MANY)
         question_id, text = self._ids.issue(self._box, principal, session, ANSWER_WITHIN_S)
+        if not self._places.take(*holders):
+            return questions.failure(TOO_MANY)
         waiting = _Waiting(principal.org_id, asyncio.get_running_loop().create_future())
         self._waiting[question_id.number] = waiting
-        self._open.update(holders)
         self._collect()
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
@@ -104,8 +101,7 @@ class QuestionDesk:
             return questions.failure(TOO_LATE)
         finally:
             self._waiting.pop(question_id.number, None)
-            self._open.subtract(holders)
-            self._open += Counter()  # drops those at zero
+            self._places.give_back(*holders)
 
     async def answer(self, principal: Principal, session: ClientSession, answer: jsonrpc.Response) -> None:
         """Hand an answer to the call that waits for it. Raises: NoSuchQuestion; CoordinationUnavailable."""

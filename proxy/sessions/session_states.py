@@ -11,12 +11,12 @@ import structlog
 from gateway.coordination.exchange import Exchange
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
 from gateway.lib.bounded import put_newest
-from proxy.sessions.client_session import LIFETIME_S, ClientSession, SessionState
+from proxy.sessions.client_session import LIFETIME_S, ClientSession, ClientSessionState
 
 log = structlog.get_logger(__name__)
 ENDED_S = 60
 MAX_KNOWN = 10_000  # states of one process; most sessions have none
-_decoder = msgspec.msgpack.Decoder(SessionState)
+_decoder = msgspec.msgpack.Decoder(ClientSessionState)
 
 
 class SessionStates:
@@ -26,28 +26,28 @@ class SessionStates:
         """`secret` is the deployment's."""
         self._store, self._exchange = store, exchange
         self._names = hmac.digest(secret, b"session-states|names", "sha256")
-        self._known: OrderedDict[bytes, tuple[str, SessionState]] = OrderedDict()  # by session, with its epoch
+        self._known: OrderedDict[bytes, tuple[str, ClientSessionState]] = OrderedDict()  # by session, with its epoch
 
-    async def at(self, session: ClientSession, epoch: str) -> SessionState:
+    async def at(self, session: ClientSession, epoch: str) -> ClientSessionState:
         """The state at this value of the session's epoch; the first one while the exchange is away.
 
         A session that changed and has no state has ended.
         """
         if not epoch:  # never changed
-            return SessionState()
+            return ClientSessionState()
         known = self._known.get(session.id)
         if known is not None and known[0] == epoch:
             return known[1]
         try:
             raw = await self._exchange.get(self._name(session))
-            found = SessionState(is_ended=True) if raw is None else _decoder.decode(raw)
+            found = ClientSessionState(is_ended=True) if raw is None else _decoder.decode(raw)
         except (CoordinationUnavailable, msgspec.MsgspecError) as fault:
             log.info("state of a session not read", fault=type(fault).__name__)
-            return known[1] if known is not None else SessionState()
+            return known[1] if known is not None else ClientSessionState()
         put_newest(self._known, session.id, (epoch, found), MAX_KNOWN)
         return found
 
-    async def change(self, session: ClientSession, state: SessionState) -> None:
+    async def change(self, session: ClientSession, state: ClientSessionState) -> None:
         """All processes know it at the session's next request. Raises: CoordinationUnavailable."""
         # Of an ended session nothing needs to be kept but the epoch.
         ttl_s = ENDED_S if state.is_ended else LIFETIME_S

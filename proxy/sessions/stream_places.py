@@ -6,11 +6,11 @@ docs/decisions/0110
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Hashable
 from uuid import UUID
 
 from orgs.principal import Principal
+from proxy.sessions.shared_places import SharedPlaces
 
 Announced = tuple[bytes, str]  # digest of a vendor's key, and the name of a list
 
@@ -33,27 +33,23 @@ class StreamPlaces:
     """One event loop."""
 
     def __init__(self, *, of_all: int, of_organization: int, of_subject: int) -> None:
-        self._limits = (of_all, of_organization, of_subject)
-        self._taken: Counter[Hashable] = Counter()
+        self._places = SharedPlaces(of_all, of_organization, of_subject)
         self._signals: dict[UUID, set[ListSignal]] = {}
 
     @property
     def taken(self) -> int:
-        return self._taken["all"]
+        return self._places.taken("all")
 
     def take(self, principal: Principal) -> ListSignal | None:
         """A place, to be given back; None without one."""
-        holders = _holders(principal)
-        if any(self._taken[each] >= most for each, most in zip(holders, self._limits, strict=True)):
+        if not self._places.take(*_holders(principal)):
             return None
-        self._taken.update(holders)
         signal = ListSignal()
         self._signals.setdefault(principal.org_id, set()).add(signal)
         return signal
 
     def give_back(self, principal: Principal, signal: ListSignal) -> None:
-        self._taken.subtract(_holders(principal))
-        self._taken += Counter()  # drops those at zero
+        self._places.give_back(*_holders(principal))
         signals = self._signals[principal.org_id]
         signals.discard(signal)
         if not signals:

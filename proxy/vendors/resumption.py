@@ -29,7 +29,7 @@ MAX_EMPTY_RESUMPTIONS = 2  # resumptions in a row that fail, or bring no new eve
 _HEADER_VALUE = re.compile(r"[!-~](?:[\t -~]*[!-~])?")
 
 
-class Exchange(Protocol):
+class HttpExchange(Protocol):
     """One request and its answer."""
 
     def move_deadline(self, deadline: float) -> None: ...
@@ -48,7 +48,7 @@ class PendingResponse:
     refused: list[str] = field(default_factory=list)  # methods of the vendor's own requests
     ask: Ask | None = None  # asks the caller what the vendor asks; None: it cannot be asked
     timing: Timing = field(default_factory=Timing)  # of the call
-    exchange: Exchange | None = None  # the one under way
+    exchange: HttpExchange | None = None  # the one under way
 
     def move_deadline(self, deadline: float) -> None:
         """The vendor's time stands still while it waits for the caller."""

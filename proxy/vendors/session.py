@@ -393,7 +393,7 @@ class VendorSession:
         if message.method == "ping":
             self._send_later(jsonrpc.result(message.id, {}))
         else:
-            text = "The gateway can't ask its client in the middle of a call."
+            text = "The gateway can't ask this of this client in the middle of this call."
             self._send_later(jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, text))
 
     def _send_later(self, body: bytes) -> None:

@@ -179,9 +179,7 @@ class ToolDirectory:
         if content is None:
             return None
         is_outdated = known is not None and known.is_outdated
-        found_index = self._indexes.put(key, ToolIndex(content, fetched_s, is_outdated))
-        self._tell(key)
-        return found_index
+        return self._put(key, ToolIndex(content, fetched_s, is_outdated))
 
     async def _stored_content(
         self, stored: StoredLists, vendor: Vendor, key: PoolKey, found: StoredList
@@ -253,9 +251,12 @@ class ToolDirectory:
         if key in self._under_way:  # the list in flight may be the old one
             self._under_way[key] = True
 
-    def _tell(self, key: PoolKey) -> None:
+    def _put(self, key: PoolKey, index: ToolIndex) -> ToolIndex:
+        """Keep a list that is new here, and tell of it."""
+        kept = self._indexes.put(key, index)
         if self.on_fetched_list is not None:
             self.on_fetched_list(key)
+        return kept
 
     async def _fetch(self, vendor: Vendor, destination: Destination) -> ToolIndex:
         key, deadline = destination.key, asyncio.get_running_loop().time() + vendor.timeout_seconds
@@ -270,8 +271,7 @@ class ToolDirectory:
         if problems:
             log.info("tool definitions left out", vendor=vendor.slug, problems=problems[:5])
         fetched_s, is_outdated = asyncio.get_running_loop().time(), self._under_way[key]
-        index = self._indexes.put(key, ToolIndex(content, fetched_s, is_outdated))
-        self._tell(key)
+        index = self._put(key, ToolIndex(content, fetched_s, is_outdated))
         if destination.fixed_address:
             self._indexes.confirm(content.digest, fetched_s)
         if self._on_fetched is not None:

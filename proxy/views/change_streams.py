@@ -26,7 +26,7 @@ from proxy.protocol import jsonrpc, sse
 from proxy.request_context import RequestContext
 from proxy.sessions.stream_places import ListSignal
 from proxy.views import mcp_sessions, responses
-from proxy.views.mcp_requests import check_scope
+from proxy.views.mcp_requests import check_scope, vendor_of
 from proxy.views.progress_response import PING_EVERY_S, accepts_events
 from proxy.views.responses import HttpError
 from proxy.views.route import Route, ServedRequest, count
@@ -150,9 +150,7 @@ async def _events(watch: ListWatch, message: Message, first: bytes, last: bytes)
         yield sse.encode_event(last)
 
 
-async def of_session(
-    request: HotPathRequest, route: Route, vendor: Callable[[RequestContext], Vendor | None]
-) -> HttpResponseBase:
+async def of_session(request: HotPathRequest, route: Route) -> HttpResponseBase:
     """GET with a session. 405 without room, as the specification has it for a server without such streams."""
     served = ServedRequest(request, replace(route, method="GET"))
     response: HttpResponseBase
@@ -160,15 +158,15 @@ async def of_session(
         context = await served.open()
         if context is None:
             return served.preflight()
-        found = vendor(context)
+        vendor = vendor_of(context, route)
         mcp_sessions.open_session(context, request, route)
         if not accepts_events(request.META.get("HTTP_ACCEPT")):
             raise HttpError(406, "not_acceptable", "Accept text/event-stream.")
         await count(context)
-        if found is not None:
-            check_scope(context, route, found)
+        if vendor is not None:
+            check_scope(context, route, vendor)
         kinds = [kind for kind in Listed if kind is not Listed.TOOLS or not route.is_compact]
-        stream = stream_of(context, found, kinds, lambda kind: jsonrpc.notification(kind.notification))
+        stream = stream_of(context, vendor, kinds, lambda kind: jsonrpc.notification(kind.notification))
         if stream is None:
             raise responses.no_more_streams()
         response = stream

@@ -39,7 +39,7 @@ from proxy.views.batches import answer_batch, read_batch
 from proxy.views.body import read_json, require_json
 from proxy.views.mcp_outcomes import render, render_item
 from proxy.views.mcp_page import explain_endpoint, is_opened_in_browser
-from proxy.views.mcp_requests import check_scope, item_call, tool_call, vendor_names
+from proxy.views.mcp_requests import check_scope, item_call, tool_call, vendor_names, vendor_of
 from proxy.views.progress_response import respond_with_progress
 from proxy.views.route import Route, ServedRequest, count
 
@@ -73,7 +73,7 @@ async def _serve_or_end(request: HotPathRequest, route: Route) -> HttpResponseBa
     if request.method in ("GET", "DELETE") and mcp_sessions.has_id(request):
         if request.method == "DELETE":
             return await mcp_sessions.end(request, route)
-        return await change_streams.of_session(request, route, lambda context: _vendor_of(context, route))
+        return await change_streams.of_session(request, route)
     return await _serve(request, route)
 
 
@@ -83,7 +83,7 @@ async def _serve(request: HotPathRequest, route: Route) -> HttpResponseBase:
         context = await served.open()
         if context is None:
             return served.preflight()
-        vendor = _vendor_of(context, route)
+        vendor = vendor_of(context, route)
         if route.is_compact:
             compact_calls.check_query(request)
         require_json(request)
@@ -96,17 +96,6 @@ async def _serve(request: HotPathRequest, route: Route) -> HttpResponseBase:
     except Exception as fault:
         response = await served.refusal(fault)
     return served.finish(response)
-
-
-def _vendor_of(context: RequestContext, route: Route) -> Vendor | None:
-    """None at the unified endpoint. Raises: HttpError with 404 or 410."""
-    if route.vendor is None:
-        return None
-    deprecation.refuse_when_gone()
-    known = context.caller.catalog.get(route.vendor)
-    if known is None:
-        raise responses.HttpError(404, "not_found", "There is no such vendor.")
-    return known
 
 
 async def _dispatch(

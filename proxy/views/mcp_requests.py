@@ -1,4 +1,4 @@
-"""The parts of a request that all protocol versions read alike: tool call, scope, vendors by name. Spec: D105-D111"""
+"""The parts of a request that all protocol versions read alike: vendor, tool call, scope, names. Spec: D105-D111"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proxy.progress_relay import ProgressRelay
 from proxy.protocol import item_requests, progress
 from proxy.protocol.trace_context import take_parent
 from proxy.request_context import RequestContext
-from proxy.views import responses
+from proxy.views import deprecation, responses
 from proxy.views.progress_response import accepts_events
 from proxy.views.route import Route
 
@@ -66,6 +66,17 @@ def item_call(
         context.trace.adopt_late(take_parent(meta))
     relay = _relay(token, accept, has_session=False)
     return ItemCall(method, name, is_address, sent, vendor=vendor, meta=meta or None, relay=relay, fault=fault)
+
+
+def vendor_of(context: RequestContext, route: Route) -> Vendor | None:
+    """None at the unified endpoint. Raises: HttpError with 404 or 410."""
+    if route.vendor is None:
+        return None
+    deprecation.refuse_when_gone()
+    known = context.caller.catalog.get(route.vendor)
+    if known is None:
+        raise responses.HttpError(404, "not_found", "There is no such vendor.")
+    return known
 
 
 def check_scope(context: RequestContext, route: Route, vendor: Vendor) -> None:

@@ -84,7 +84,7 @@ async def end(request: HotPathRequest, route: Route) -> HttpResponse:
         open_session(context, request, route)
         await count(context)
         if context.session is not None:
-            state = client_session.SessionState(is_ended=True)
+            state = client_session.ClientSessionState(is_ended=True)
             await context.runtime.session_states.change(context.session, state)
         response = responses.ended()
     except Exception as fault:

@@ -19,7 +19,7 @@ from proxy.protocol.questions import CAPABILITY_OF, ELICITATION, can_answer, for
 INPUT_REQUIRED: Final = "input_required"
 MAX_STATE_BYTES: Final = 64 * 1024  # of a vendor's state; a longer one is no usable answer
 MAX_SEALED_CHARACTERS: Final = 128 * 1024
-MAX_QUESTIONS: Final = 100
+MAX_QUESTIONS_OF_RESULT: Final = 100
 MAX_ASKED_BYTES: Final = 512 * 1024  # of a whole result: it is read at once
 MAX_NAMED: Final = 10  # capabilities in a text
 # The same for every fault of a state, so that an attempt teaches nothing.
@@ -84,7 +84,7 @@ def read(result: replies.VendorResult) -> InputRequired:
         raise replies.BadVendorReply("it asks for too much")
     try:
         found = _results.decode(result.raw_result)
-        if len(found.input_requests) > MAX_QUESTIONS:
+        if len(found.input_requests) > MAX_QUESTIONS_OF_RESULT:
             raise replies.BadVendorReply("it asks for too much")
         asked = {key: _for_caller(each) for key, each in found.input_requests.items()}
     except (msgspec.DecodeError, RecursionError):
@@ -139,7 +139,7 @@ def failed(methods: list[str], asked: InputRequired | None = None) -> bytes:
     words = " ".join(f"“{each[:_TEXT_CHARACTERS]}”" for each in said if each)
     text = (
         f"The tool asks its user in the middle of the call ({', '.join(methods)}){words and f': {words}'}. This client "
-        "can’t be asked through the gateway, so the call ended. Clients of MCP 2026-07-28 that declare it can."
+        "can’t be asked through the gateway, so the call ended. A client that declares the capability can."
     )
     return _encode({"content": [{"type": "text", "text": text}], "isError": True})
 

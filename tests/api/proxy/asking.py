@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,17 +118,8 @@ async def say(
     return await agent.http.post(path, json=body, headers=headers(bearer, named(session)))
 
 
-@asynccontextmanager
-async def calling(
-    bearer: str, session: str | None, tool: str = "fake_write", path: str = "/v1/mcp", **params: Any
-) -> AsyncIterator[Stream]:
-    """A tools/call of a client in a session, whose answer has begun."""
+def calling(bearer: str, session: str | None, tool: str = "fake_write", path: str = "/v1/mcp", **params: Any) -> Stream:
+    """A tools/call of a client in a session."""
     asked = {"name": tool, "arguments": {}, **params}
     body = {"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": asked}
-    stream = Stream(path, bearer, body, named(session))
-    try:
-        await stream.begin()
-        yield stream
-    finally:
-        stream.task.cancel()
-        await asyncio.wait([stream.task])
+    return Stream(path, bearer, body, named(session))

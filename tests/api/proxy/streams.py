@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from gateway.asgi import application
@@ -55,6 +54,19 @@ class Stream:
             found.append(message)
         return found
 
+    async def __aenter__(self) -> Stream:
+        """Its answer has begun."""
+        try:
+            await self.begin()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *fault: object) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
     async def leave(self) -> None:
         """As a client that closes its connection; back when the gateway is done with it."""
         self._left.set()
@@ -71,16 +83,9 @@ class Stream:
         return {"type": "http.disconnect"}
 
 
-@contextlib.asynccontextmanager
-async def streaming(bearer: str, params: dict[str, Any], path: str = "/v1/mcp") -> AsyncIterator[Stream]:
-    """A tools/call whose answer has begun."""
-    stream = Stream(path, bearer, {"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": params})
-    try:
-        await stream.begin()
-        yield stream
-    finally:
-        stream.task.cancel()
-        await asyncio.wait([stream.task])
+def streaming(bearer: str, params: dict[str, Any], path: str = "/v1/mcp") -> Stream:
+    """A tools/call."""
+    return Stream(path, bearer, {"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": params})
 
 
 def post_scope(path: str, sent: list[tuple[bytes, bytes]]) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -36,30 +35,16 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_streams, "LEAST_GAP_S", 0.05)
 
 
-@asynccontextmanager
-async def listening(bearer: str, session: str | None) -> AsyncIterator[Stream]:
+def listening(bearer: str, session: str | None) -> Stream:
     """The GET stream of a client."""
-    stream = Stream("/v1/mcp", bearer, None, named(session), "GET")
-    try:
-        await stream.begin()
-        yield stream
-    finally:
-        stream.task.cancel()
-        await asyncio.wait([stream.task])
+    return Stream("/v1/mcp", bearer, None, named(session), "GET")
 
 
-@asynccontextmanager
-async def subscribed(bearer: str, wanted: dict[str, Any]) -> AsyncIterator[Stream]:
+def subscribed(bearer: str, wanted: dict[str, Any]) -> Stream:
     """The stream of a client of the modern revision."""
     params = {"_meta": modern.meta(), "notifications": wanted}
     body = {"jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen", "params": params}
-    stream = Stream("/v1/mcp", bearer, body, modern.said("subscriptions/listen", params))
-    try:
-        await stream.begin()
-        yield stream
-    finally:
-        stream.task.cancel()
-        await asyncio.wait([stream.task])
+    return Stream("/v1/mcp", bearer, body, modern.said("subscriptions/listen", params))
 
 
 async def list_tools(agent: Agent, bearer: str, session: str | None = None) -> list[str]:

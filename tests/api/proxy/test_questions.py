@@ -17,9 +17,10 @@ from gateway import draining
 from gateway.catalog.tool_config import parse_tool_config
 from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
-from proxy.calls.ask_caller import MAX_QUESTIONS
+from proxy.calls.ask_caller import MAX_QUESTIONS_OF_CALL
 from proxy.protocol import questions
 from proxy.sessions import question_desk
+from proxy.sessions.shared_places import SharedPlaces
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CLOSED
 from tests.api.proxy.asking import CAN, FORM, YES, AskingVendor, begin, calling, form, named, say, session_of
@@ -294,7 +295,7 @@ async def test_a_vendor_that_asks_without_end(agent: Agent, tenant: Tenant, vend
         while (message := await stream.read()) is not None and "method" in message:
             count += 1
             await say(agent, tenant.agent_key, session, {"id": message["id"], "result": YES})
-    assert count == MAX_QUESTIONS
+    assert count == MAX_QUESTIONS_OF_CALL
     assert message is not None
     assert message["result"]["_meta"]["gateway/refused"] == ["elicitation/create"]
 
@@ -302,7 +303,7 @@ async def test_a_vendor_that_asks_without_end(agent: Agent, tenant: Tenant, vend
 async def test_a_caller_with_many_open_questions_is_asked_no_more(
     agent: Agent, tenant: Tenant, vendor: AskingVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime.current().questions, "_limits", (50, 15, 1))
+    monkeypatch.setattr(runtime.current().questions, "_places", SharedPlaces(50, 15, 1))
     session = await session_of(agent, tenant.agent_key)
     async with calling(tenant.agent_key, session) as first:
         asked = await first.read()
@@ -313,7 +314,7 @@ async def test_a_caller_with_many_open_questions_is_asked_no_more(
         await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})
         await first.read_all()
     assert runtime.current().questions.open_count == 0
-    assert not runtime.current().questions._open
+    assert not runtime.current().questions._places._taken
 
 
 async def test_a_client_that_leaves_ends_its_question(agent: Agent, tenant: Tenant, vendor: AskingVendor) -> None:

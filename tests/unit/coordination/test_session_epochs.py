@@ -1,4 +1,4 @@
-"""Epochs of sessions leave the file of a host once they mean nothing."""
+"""Epochs of sessions are kept as long as their sessions, and leave the file of a host once they mean nothing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.coordination import sqlite_store
+from gateway.coordination import redis_store, sqlite_store
 from gateway.coordination.hash_tags import session_epoch, tagged
 from gateway.coordination.rules import Rule
+from proxy.sessions import client_session
 
 
 async def test_the_file_forgets_sessions_that_are_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +25,8 @@ async def test_the_file_forgets_sessions_that_are_over(tmp_path: Path, monkeypat
     assert found is not None
     assert [bool(each) for each in found] == [False, True, True, True, True]
     await made.aclose()
+
+
+def test_an_epoch_outlives_its_session() -> None:
+    """Redis forgets an epoch by itself: an ended session would be open again."""
+    assert redis_store.EPOCH_TTL_S >= client_session.LIFETIME_S

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.protocol.modern import input_required
 from proxy.protocol.modern.errors import MISSING_CAPABILITY
-from proxy.protocol.modern.input_required import MAX_ASKED_BYTES, MAX_NAMED, MAX_QUESTIONS
+from proxy.protocol.modern.input_required import MAX_ASKED_BYTES, MAX_NAMED, MAX_QUESTIONS_OF_RESULT
 from proxy.protocol.replies import BadVendorReply, RpcError, VendorResult
 
 QUESTION = {"method": "roots/list", "params": {}}
@@ -19,10 +19,10 @@ def result(questions: int, *, padding: str = "") -> VendorResult:
 
 
 def test_questions_up_to_the_bounds_are_read() -> None:
-    assert len(input_required.read(result(MAX_QUESTIONS)).questions) == MAX_QUESTIONS
+    assert len(input_required.read(result(MAX_QUESTIONS_OF_RESULT)).questions) == MAX_QUESTIONS_OF_RESULT
 
 
-@pytest.mark.parametrize("asked", [result(MAX_QUESTIONS + 1), result(1, padding="x" * MAX_ASKED_BYTES)])
+@pytest.mark.parametrize("asked", [result(MAX_QUESTIONS_OF_RESULT + 1), result(1, padding="x" * MAX_ASKED_BYTES)])
 def test_more_is_refused(asked: VendorResult) -> None:
     with pytest.raises(BadVendorReply, match="too much"):
         input_required.read(asked)
