@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from django.conf import settings
 
 from credentials.vendor_oauth.answers import BASIC, Ask, VendorOAuthFault
@@ -13,6 +11,7 @@ from gateway.lib import guarded_client
 from gateway.lib.guarded_client import OutboundError, OutboundTimeout, Response, ResponseTooLarge
 from gateway.lib.outbound import AddressRefused, check_url
 from gateway.lib.sentences import sentence
+from gateway.lib.variables import readable
 
 TIMEOUT_S = 10.0
 MAX_BYTES = 128 * 1024  # of one answer
@@ -87,7 +86,7 @@ def catalog_client(oauth: OAuthSettings, issuer: str, method: str = "") -> OAuth
         raise VendorOAuthFault(
             sentence("The catalog names no issuer for this vendor’s client secret. An operator can add it.")
         )
-    secret = os.environ.get(oauth.client_secret_env, "")
+    secret = readable(oauth.client_secret_env)
     if not secret:
         raise VendorOAuthFault(sentence("The client secret for this vendor isn’t configured. An operator can set it."))
     return OAuthClient(oauth.client_id, secret, method or BASIC)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping
 
 from gateway.catalog.catalog import Catalog
@@ -11,6 +10,7 @@ from gateway.catalog.models import VendorRow
 from gateway.catalog.registered_clients import with_client
 from gateway.catalog.vendor import Vendor, vendor_from_json
 from gateway.lib.errors import NotFound
+from gateway.lib.variables import readable
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def known_vendor(slug: str) -> Vendor:
 
 def _vendor(slug: str, definition: Mapping[str, object]) -> Vendor | None:
     try:
-        return with_client(vendor_from_json(definition), os.environ)
+        return with_client(vendor_from_json(definition), readable)
     except ValueError:
         # A row of another release may be unreadable. Skip it: the other vendors must keep working.
         logger.exception("the catalog row of vendor %s cannot be read; load the catalog again", slug)

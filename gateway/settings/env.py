@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 import environ
+
+from gateway.lib.variables import given
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 reader = environ.Env()
@@ -24,14 +25,10 @@ def refuse(name: str, what: str) -> NoReturn:
 def text(name: str, default: str = "") -> str:
     """The variable, else the content of the file in NAME_FILE, else the default."""
     names_read.add(name)
-    if value := os.environ.get(name, ""):
-        return value
-    if path := os.environ.get(f"{name}_FILE", ""):
-        try:
-            return Path(path).read_text(encoding="utf-8").strip()
-        except OSError as fault:
-            refuse(f"{name}_FILE", f"names a file that cannot be read ({fault.strerror}).")
-    return default
+    try:
+        return given(name) or default
+    except OSError as fault:
+        refuse(f"{name}_FILE", f"names a file that cannot be read ({fault.strerror}).")
 
 
 def integer(name: str, default: int, *, low: int, high: int) -> int:

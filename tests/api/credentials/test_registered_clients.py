@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -110,9 +111,13 @@ class TestBeforeTheClientIsConfigured:
 
 class TestWithTheClient:
     @pytest.fixture(autouse=True)
-    def _configured(self, by_hand: str, client: VendorOAuthClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _configured(
+        self, by_hand: str, client: VendorOAuthClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
         monkeypatch.setenv(ID, client.client_id)
-        monkeypatch.setenv(SECRET, open_client(client).secret)
+        file = tmp_path / "secret"
+        file.write_text(f"{open_client(client).secret}\n")
+        monkeypatch.setenv(f"{SECRET}_FILE", str(file))
 
     def test_people_sign_in_through_it(self, api: Api, client: VendorOAuthClient, oauth_vendor: OAuthVendor) -> None:
         assert NOTICE not in settings_page(api)
@@ -131,7 +136,7 @@ class TestWithTheClient:
         self, api: Api, oauth_vendor: OAuthVendor, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         connect_organization(api.cast.client("admin"), api.cast.org.id, oauth_vendor)
-        monkeypatch.delenv(SECRET)
+        monkeypatch.setenv(f"{SECRET}_FILE", "/nowhere")
         page = settings_page(api)
         assert NOTICE in page
         assert "Sign in again" not in page
