@@ -25,7 +25,7 @@ from proxy.timing import Timing
 from proxy.vendors import errors, fair_scheduler, resumption
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.era_verdicts import Verdict
-from proxy.vendors.errors import CallEnded, Evidence, OtherEra, StaleSession
+from proxy.vendors.errors import Evidence, OtherEra, StaleSession
 from proxy.vendors.handshake import (
     INITIALIZED,
     base_headers,
@@ -254,12 +254,12 @@ class VendorSession:
                 found = await self._read_stream(answer, pending)
             found = found or await resumption.read_resumed(pending, partial(self._resume, timing))
             return await self._with_refused(found, pending.refused) if pending.refused else found
-        except (asyncio.CancelledError, CallEnded):
-            if not first:
-                self._cancel_later(message_id)
-            raise
         except errors.VendorProblem as problem:
             if problem.is_own_timeout and not first:
+                self._cancel_later(message_id)
+            raise
+        except BaseException:  # the call ends for a reason of our side, such as rights that ended or cannot be read
+            if not first:
                 self._cancel_later(message_id)
             raise
         finally:

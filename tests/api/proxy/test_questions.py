@@ -17,7 +17,9 @@ from gateway import draining
 from gateway.catalog.tool_config import parse_tool_config
 from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
+from proxy.calls import ask_caller
 from proxy.calls.ask_caller import MAX_QUESTIONS_OF_CALL
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.protocol import questions
 from proxy.sessions import question_desk
 from proxy.sessions.shared_places import SharedPlaces
@@ -359,6 +361,27 @@ async def test_access_that_ends_while_a_question_is_open_ends_the_call(
     await eventually(lambda: vendor.seen["notifications/cancelled"] == 1)
     rows = await in_thread(lambda: list(RequestAuditEntry.objects.values_list("status", "error_code")))
     assert rows == [("denied", "tool_not_allowed")]
+
+
+async def test_rights_that_cannot_be_read_after_an_answer_end_the_call(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The vendor learns that nobody waits any more."""
+
+    async def away(*_: object) -> None:
+        raise DatabaseUnavailable("away")
+
+    session = await session_of(agent, tenant.agent_key)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        answered = {"id": asked["id"], "result": YES}
+        monkeypatch.setattr(ask_caller, "_lost_right", away)  # after the answer's own request was admitted
+        assert (await say(agent, tenant.agent_key, session, answered)).status_code == 202
+        [found] = await stream.read_all()
+    assert found["error"]
+    assert not vendor.answers
+    await eventually(lambda: vendor.seen["notifications/cancelled"] == 1)
 
 
 async def test_a_key_that_ends_while_a_question_is_open_ends_the_call(
