@@ -258,6 +258,8 @@ class VendorSession:
             if problem.is_own_timeout and not first:
                 self._cancel_later(message_id)
             raise
+        except StaleSession:  # the vendor doesn't work on it
+            raise
         except BaseException:  # the call ends for a reason of our side, such as rights that ended or cannot be read
             if not first:
                 self._cancel_later(message_id)
