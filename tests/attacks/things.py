@@ -37,7 +37,9 @@ def things(world: World, word: str = "") -> dict[str, str]:
     tool = {"name": "fake_list", "description": f"Lists {word}", "inputSchema": {"type": "object"}}
     record_tools(organization=org, vendor="fake", definitions={"fake_list": json.dumps(tool).encode()})
     made = create_token(actor=owner, organization=org, name=f"Script {word}", scope="read")
-    issuer = TrustedIssuer.objects.create(organization=org, issuer="https://idp.example.com", tenant=f"Tenant {word}")
+    issuer = TrustedIssuer.objects.create(
+        organization=org, issuer=f"https://idp.example.com/{made.row.id}", tenant=f"Tenant {word}"
+    )
     return {
         "org_id": str(org.id),
         "user_id": str(member.id),
