@@ -70,6 +70,10 @@ class RequestContext:
     callers: CallerSource | None = None
 
     @property
+    def caller_source(self) -> CallerSource:
+        return self.callers or self.runtime.caller_cache
+
+    @property
     def client_disconnected(self) -> bool:
         return self.client.client_disconnected
 

@@ -32,8 +32,7 @@ async def admit(context: RequestContext, rule: Rule, vendor: Vendor | None = Non
     if results is not None and current is not None:
         context.cache_epoch, current = (results, current[-1]), current[:-1]
     # Reloads the caller if an epoch has changed, and raises InvalidBearer if the right is gone.
-    callers = context.callers or context.runtime.caller_cache
-    return admission, await callers.revalidated(context.bearer, caller, current)
+    return admission, await context.caller_source.revalidated(context.bearer, caller, current)
 
 
 async def _without_session(context: RequestContext, session: ClientSession, epochs: tuple[str, ...]) -> tuple[str, ...]:

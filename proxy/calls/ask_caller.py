@@ -130,9 +130,8 @@ async def _lost_right(context: RequestContext, found: FoundTool) -> Denied | Non
     """Minutes may have passed since the call was admitted: the rule that refuses it now."""
     known = context.caller
     epochs = await context.runtime.store.read_epochs(known.epoch_names)
-    callers = context.callers or context.runtime.caller_cache
     try:
-        caller = await callers.revalidated(context.bearer, known, epochs)
+        caller = await context.caller_source.revalidated(context.bearer, known, epochs)
     except InvalidBearer as fault:
         text = f"The call ended while the vendor waited for an answer: {fault.reason}"
         return Denied(Denial.NO_SERVER_ACCESS, text, found.vendor.slug)

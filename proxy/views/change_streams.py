@@ -91,8 +91,9 @@ class ListWatch:
             state = await live.session_states.at(context.session, epochs[-1])
             if state.is_ended:
                 return False
-        callers = context.callers or live.caller_cache
-        context.caller = await callers.revalidated(context.bearer, known, epochs[: len(known.epoch_names)])
+        context.caller = await context.caller_source.revalidated(
+            context.bearer, known, epochs[: len(known.epoch_names)]
+        )
         return True
 
     def _seen(self) -> dict[Listed, Seen]:

@@ -13,6 +13,18 @@ from tests.factories.catalog_text import load_catalog
 from tests.vendors.servers import OAUTH_VENDOR as VENDOR
 from tests.vendors.servers import OAuthVendor
 
+# Lines of the catalog by which the vendor takes a key, too.
+KEY_FIELDS = """
+[[vendor.headers]]
+name = "Authorization"
+value = "Bearer {key}"
+[[vendor.fields]]
+name = "key"
+label = "API key"
+secret = true
+required = true
+"""
+
 
 def load_oauth_vendor(url: str, more: str = "") -> None:
     """Put the vendor into the catalog; `more`: lines of its table `oauth`."""

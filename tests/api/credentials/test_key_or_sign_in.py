@@ -15,27 +15,17 @@ from gateway.catalog.templates import FieldError
 from gateway.lib import clock, revocation_journal
 from proxy.calls.open_destination import open_destination
 from tests.factories.api import Api
-from tests.factories.vendor_oauth import connect_organization, connect_person, load_oauth_vendor
+from tests.factories.vendor_oauth import KEY_FIELDS, connect_organization, connect_person, load_oauth_vendor
 from tests.vendors.servers import OAuthVendor
 
 pytest_plugins = ("tests.vendors.fixtures",)
 STORE = "/orgs/{org}/credentials/signin"
-FIELDS = """
-[[vendor.headers]]
-name = "Authorization"
-value = "Bearer {key}"
-[[vendor.fields]]
-name = "key"
-label = "API key"
-secret = true
-required = true
-"""
 
 
 @pytest.fixture
 def key(api: Api, oauth_vendor: OAuthVendor) -> str:
     """A key that the vendor knows: a token of another organization."""
-    load_oauth_vendor(oauth_vendor.mcp_url, FIELDS)
+    load_oauth_vendor(oauth_vendor.mcp_url, KEY_FIELDS)
     connect_organization(api.cast.client("other_owner"), api.cast.other_org.id, oauth_vendor)
     return open_access(VendorConnection.objects.get(organization=api.cast.other_org))
 

@@ -17,23 +17,13 @@ from oauth_ext import scopes
 from oauth_ext.pages.vendor_states import vendor_states
 from orgs.models import Membership
 from tests.factories.api import Api
-from tests.factories.vendor_oauth import begin, come_back, connect_organization, load_oauth_vendor
+from tests.factories.vendor_oauth import KEY_FIELDS, begin, come_back, connect_organization, load_oauth_vendor
 from tests.vendors.servers import OAuthVendor
 
 pytest_plugins = ("tests.vendors.fixtures",)
 ID, SECRET = "VENDOR_SIGNIN_CLIENT_ID", "VENDOR_SIGNIN_CLIENT_SECRET"
 CONNECTIONS, OWN = "/orgs/{org}/vendor-connections/signin", "/profile/vendor-connections/signin"
 NOTICE = "No one can sign in to Sign In yet."
-FIELDS = """
-[[vendor.headers]]
-name = "Authorization"
-value = "Bearer {key}"
-[[vendor.fields]]
-name = "key"
-label = "API key"
-secret = true
-required = true
-"""
 
 
 @pytest.fixture
@@ -81,7 +71,7 @@ class TestBeforeTheClientIsConfigured:
         assert not VendorConnection.objects.filter(organization=api.cast.org).exists()
 
     def test_a_key_works(self, api: Api, by_hand: str, oauth_vendor: OAuthVendor) -> None:
-        load_oauth_vendor(oauth_vendor.mcp_url, by_hand + FIELDS)
+        load_oauth_vendor(oauth_vendor.mcp_url, by_hand + KEY_FIELDS)
         page = settings_page(api)
         assert NOTICE in page
         assert "A key works without it." in page
@@ -92,7 +82,7 @@ class TestBeforeTheClientIsConfigured:
 
     def test_consent_asks_an_admin_for_a_key_alone(self, api: Api, by_hand: str, oauth_vendor: OAuthVendor) -> None:
         admin = Membership.objects.get(organization=api.cast.org, user=api.cast.user("admin"))
-        for more, takes_key in (("", False), (FIELDS, True)):
+        for more, takes_key in (("", False), (KEY_FIELDS, True)):
             load_oauth_vendor(oauth_vendor.mcp_url, by_hand + more)
             [shown] = vendor_states(admin, [scopes.for_vendor("signin")])
             assert (shown.may_connect, shown.sign_ins) == (takes_key, ())
