@@ -3,9 +3,10 @@
 [--twice]: builds it again from nothing and compares the files; layers that differ are named. Exit codes: 0 good, 1 the
 image breaks a rule.
 
-Variables: IMAGE (gateway:local), ENGINE (docker, else podman), PYTHON_IMAGE and RELEASE=1 (the base by digest, without
-which a release is refused), EXTRAS (aws: with that part, and without a bound of the size), BUILD_OPTIONS (further
-options of the engine's build), AUDIT (0: do not ask for known vulnerabilities; 1: fail where they cannot be asked for).
+Variables: IMAGE (gateway:local), ENGINE (docker if it answers, else podman), PYTHON_IMAGE and RELEASE=1 (the base by
+digest, without which a release is refused), EXTRAS (aws: with that part, and without a bound of the size),
+BUILD_OPTIONS (further options of the engine's build), AUDIT (0: do not ask for known vulnerabilities; 1: fail where
+they cannot be asked for).
 """
 
 from __future__ import annotations
@@ -44,11 +45,20 @@ class Failed(Exception):
 
 
 def engine(environ: Mapping[str, str]) -> str:
-    """Raises: Failed where there is none."""
-    found = environ.get("ENGINE") or next((name for name in ("docker", "podman") if shutil.which(name)), "")
+    """Raises: Failed where none answers. A client of docker may be installed without a server that builds."""
+    found = environ.get("ENGINE") or next((name for name in ("docker", "podman") if _answers(name)), "")
     if not found:
-        raise Failed("Neither docker nor podman is installed.")
+        raise Failed("Neither docker nor podman answers.")
     return found
+
+
+def _answers(name: str) -> bool:
+    if shutil.which(name) is None:
+        return False
+    try:
+        return subprocess.run([name, "info"], capture_output=True, check=False, timeout=PROBE_S).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def labels(info: BuildInfo) -> dict[str, str]:

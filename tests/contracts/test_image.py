@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from gateway.lib.build_info import BuildInfo
-from scripts.image import MAX_BYTES, build_command, differing_layers, label_faults, locked
+from scripts.image import MAX_BYTES, Failed, build_command, differing_layers, engine, label_faults, locked
 
 pytestmark = pytest.mark.one_back_end
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,6 +166,24 @@ def test_bytecode_is_there_and_depends_on_no_time(built: tuple[Path, Path], tmp_
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_an_engine_builds_if_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of docker without a server is passed over."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Failed, match="Neither docker nor podman answers"):
+        engine({})
+    _program(tmp_path / "docker", "exit 1")
+    _program(tmp_path / "podman", "exit 0")
+    assert engine({}) == "podman"
+    assert engine({"ENGINE": "nerdctl"}) == "nerdctl"
+    _program(tmp_path / "docker", "exit 0")
+    assert engine({}) == "docker"
+
+
+def _program(path: Path, line: str) -> None:
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
 
 
 def test_the_engine_is_told_the_labels_and_the_time_of_the_files() -> None:
