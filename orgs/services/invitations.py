@@ -174,14 +174,7 @@ def accept_invitation(*, user: User, token: str) -> AcceptedInvitation:
     if not joined:
         return AcceptedInvitation(membership, already_member=True)
     # Raising rolls the membership back.
-    if not Invitation.objects.take_one_use(invitation.pk, clock.now()):
-        invitation.refresh_from_db(fields=["use_count", "revoked_at", "expires_at"])
-        _refuse_unusable(invitation)
-        raise InvitationUsed
-    invitation.refresh_from_db(fields=["use_count"])
-    if invitation.use_count >= invitation.max_uses:
-        # A restored database would admit another person by it.
-        note(End(EndKind.INVITATION, str(invitation.pk), str(organization.pk)))
+    _take_use(invitation)
     record_admin(
         EventType.INVITATION_ACCEPTED,
         org_id=organization.id,
@@ -192,6 +185,18 @@ def accept_invitation(*, user: User, token: str) -> AcceptedInvitation:
     epochs.bump_on_commit(epochs.subject(str(user.id)))
     give_at_joining(invitation, membership)
     return AcceptedInvitation(membership, already_member=False)
+
+
+def _take_use(invitation: Invitation) -> None:
+    """Raises: InvitationNotFound, InvitationExpired, InvitationUsed."""
+    if not Invitation.objects.take_one_use(invitation.pk, clock.now()):
+        invitation.refresh_from_db(fields=["use_count", "revoked_at", "expires_at"])
+        _refuse_unusable(invitation)
+        raise InvitationUsed
+    invitation.refresh_from_db(fields=["use_count"])
+    if invitation.use_count >= invitation.max_uses:
+        # A restored database would admit another person by it.
+        note(End(EndKind.INVITATION, str(invitation.pk), str(invitation.organization_id)))
 
 
 def _refuse_removed(user: User, invitation: Invitation) -> None:
