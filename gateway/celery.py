@@ -11,6 +11,7 @@ import structlog
 from celery import Celery
 from celery.signals import before_task_publish, celeryd_after_setup, setup_logging, worker_before_create_process
 
+from gateway import queue_transport
 from gateway.lib import build_info
 from gateway.lib.queues import SHIPPING_NICENESS, SHIPPING_QUEUE
 from gateway.task_figures import PUBLISHED_AT, Role, TaskFigures
@@ -18,6 +19,7 @@ from gateway.task_figures import PUBLISHED_AT, Role, TaskFigures
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
 log = structlog.get_logger(__name__)
+queue_transport.use()
 app = Celery("gateway")
 app.config_from_object("gateway.settings.workers", namespace="CELERY")
 app.autodiscover_tasks()

@@ -10,16 +10,22 @@ from gateway.settings.base import REDIS_CLUSTER, REDIS_URL, VAR
 from gateway.settings.billing import BILLING_MODE
 from gateway.settings.health import HEALTH_PROBE_INTERVAL_S
 
+BROKER_ANSWER_S = 5
+REDIS_TRANSPORT_OPTIONS: dict[str, object] = {
+    "global_keyprefix": "gateway:queue:",
+    "visibility_timeout": 600,
+    # Redis can fall silent without closing a connection. Celery would wait for an answer without end.
+    "socket_timeout": BROKER_ANSWER_S,
+    "socket_connect_timeout": BROKER_ANSWER_S,
+    "health_check_interval": BROKER_ANSWER_S,  # a worker is back after two of them and a second
+}
 # Celery's client speaks to no cluster: it waits for several queues with one command.
 QUEUE_REDIS_URL = env.text("QUEUE_REDIS_URL") or REDIS_URL
 if REDIS_CLUSTER and QUEUE_REDIS_URL == REDIS_URL:
     env.refuse("QUEUE_REDIS_URL", "must name a Redis of the queue's own, because REDIS_CLUSTER is on.")
 if QUEUE_REDIS_URL:
     CELERY_BROKER_URL = QUEUE_REDIS_URL
-    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
-        "global_keyprefix": "gateway:queue:",
-        "visibility_timeout": 600,
-    }
+    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = REDIS_TRANSPORT_OPTIONS
     # Any number of schedulers may run: one of them sends.
     CELERY_BEAT_SCHEDULER = "gateway.leased_scheduler:LeasedScheduler"
 else:

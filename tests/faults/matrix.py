@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -62,7 +63,17 @@ def run_round(rows: list[Row], counts: Counter[str]) -> list[str]:
                     say(f"          {fault}")
                 failed += [row.name] if faults else []
             counts.update(asked=verdict.asked, answered=verdict.answered, rows=verdict.rows)
+            if failed:
+                say(f"the logs of this round: {kept_logs(folder)}")
     return failed
+
+
+def kept_logs(folder: Path) -> Path:
+    """A folder that outlives the round, with the logs of its processes."""
+    kept = Path(tempfile.mkdtemp(prefix="fault-logs-"))
+    for log in folder.rglob("*.log"):
+        shutil.copy2(log, kept / "-".join(log.relative_to(folder).parts))
+    return kept
 
 
 def say(text: str) -> None:

@@ -353,3 +353,13 @@ def monitor_paused(on: Stage) -> None:
             until(lambda: on.health()["fake"] == "unknown", 3 * PROBE_INTERVAL_S + 10, "old probes are no news")
         only(found, "200")
     until(lambda: on.health()["fake"] == "healthy", 60, "probes again")
+
+
+@row("worker and schedule cut off from Redis", "calls go on; probes go on afterwards")
+def monitor_cut_off(on: Stage) -> None:
+    until(lambda: on.health()["fake"] == "healthy", 60, "probes")
+    with on.load(2) as found:
+        with on.queue_relay.silent():
+            until(lambda: on.health()["fake"] == "unknown", 3 * PROBE_INTERVAL_S + 10, "old probes are no news")
+        until(lambda: on.health()["fake"] == "healthy", 60, "probes again")
+    only(found, "200")

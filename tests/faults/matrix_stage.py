@@ -65,6 +65,7 @@ class Stage:
     redis: RedisServer
     database_relay: Relay
     redis_relay: Relay
+    queue_relay: Relay
     vendor: FakeVendor
     hostile: HostileVendor
     operator: Operator
@@ -269,6 +270,7 @@ def stage(folder: Path, programs: Path) -> Iterator[Stage]:
         redis = stack.enter_context(redis_server())
         database_relay = stack.enter_context(relay_to("127.0.0.1", postgresql.port))
         redis_relay = stack.enter_context(relay_to("127.0.0.1", redis.port))
+        queue_relay = stack.enter_context(relay_to("127.0.0.1", redis.port))
         vendor = stack.enter_context(vendor_in_thread(api_key=None, delay_s=0.01))
         hostile = stack.enter_context(_hostile_in_thread())
         template = Template(folder, postgresql.url)
@@ -288,12 +290,13 @@ def stage(folder: Path, programs: Path) -> Iterator[Stage]:
         cookie = f"gateway_session={operator.run('sign_in_owner', org_id=org_id)}"
         made.environment["DATABASE_URL"] = _relayed(made.database.url, database_relay.port)
         made.environment["REDIS_URL"] = redis.url_through(redis_relay.port)
-        worker = Process(role_command("worker", ["--concurrency", "1"], direct), direct, folder / "worker.log")
+        queued = {**direct, "REDIS_URL": redis.url_through(queue_relay.port)}
+        worker = Process(role_command("worker", ["--concurrency", "1"], queued), queued, folder / "worker.log")
         schedule = ["--schedule", str(folder / "schedule")]
-        beat = Process(role_command("beat", schedule, direct), direct, folder / "beat.log")
+        beat = Process(role_command("beat", schedule, queued), queued, folder / "beat.log")
         on = Stage(
-            made, postgresql, redis, database_relay, redis_relay, vendor, hostile, operator, client, "", cookie,
-            worker, beat,
+            made, postgresql, redis, database_relay, redis_relay, queue_relay, vendor, hostile, operator, client, "",
+            cookie, worker, beat,
         )  # fmt: skip
         for process in (worker, beat):
             process.start()
