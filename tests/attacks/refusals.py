@@ -12,12 +12,15 @@ API_MEMBERS = {"error", "message", "requestId", "fields", "retryAfter", "portalU
 INSIDE = ("Traceback", 'File "', "SELECT ", "INSERT ", "psycopg", "sqlite3", "django.db")
 
 
-def refused(answer: httpx.Response, status: int, error: object = None) -> Any:
-    """The body, after all checks. `error`: the code, the JSON-RPC number, or the start of a command's sentence."""
+def refused(answer: httpx.Response, status: int, error: object = None, said: bytes = b"") -> Any:
+    """The body, after all checks. `error`: the code, the JSON-RPC number, or the start of a command's sentence.
+
+    `said`: the request, whose own words an answer may have, such as the id of a message.
+    """
     assert answer.status_code == status, (answer.status_code, answer.text[:500])
     assert 400 <= status < 500 or status in {502, 503}
     assert answer.headers["X-Request-Id"]
-    assert not [word for word in INSIDE if word in answer.text], answer.text[:500]
+    assert not [word for word in INSIDE if word in answer.text and word.encode() not in said], answer.text[:500]
     path = answer.extensions["path"]
     if path.startswith("/api/"):
         return _of_api(answer, error)

@@ -75,7 +75,7 @@ def fault_of(sent: Sent, answer: httpx.Response) -> str:
     if answer.extensions["path"] in PROBE_PATHS:
         return ""  # their answers are for load balancers
     try:
-        refused(answer, status, _error(answer))
+        refused(answer, status, _error(answer), said=sent.body)
     except (AssertionError, KeyError, ValueError) as fault:
         return f"{status} in another shape: {type(fault).__name__} {str(fault)[:300]}"
     return ""
