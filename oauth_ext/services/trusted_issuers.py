@@ -95,7 +95,7 @@ def _stored(actor: User, organization: Organization, wanted: Wanted) -> TrustedI
     rows = TrustedIssuer.objects.filter(organization=locked)
     if rows.filter(issuer=wanted.issuer).exists():
         raise Conflict(sentence("Your organization already trusts this issuer."))
-    require_quota(rows, settings.TRUSTED_ISSUERS_PER_ORGANIZATION, "trusted issuers")
+    require_quota(rows, settings.TRUSTED_ISSUERS_PER_ORGANIZATION, sentence("trusted identity providers"))
     facts = {
         "issuer": wanted.issuer,
         "jwks_url": wanted.jwks_url,
