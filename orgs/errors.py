@@ -46,7 +46,7 @@ class LastOwner(Conflict):
 class CannotChangeOwnRole(Forbidden):
     """Spec: §4.4 · D44"""
 
-    code, message = "cannot_change_own_role", sentence("You can’t change your own role.")
+    code, message = "cannot_change_own_role", sentence("You can’t change your own role. Another owner can.")
 
 
 class DeactivatedMember(Conflict):
@@ -87,7 +87,7 @@ class SessionEnded(Conflict):
 class TeamNameTaken(Conflict):
     """Spec: D60"""
 
-    code, message = "team_name_taken", sentence("Another team already has this name.")
+    code, message = "team_name_taken", sentence("Another team already has this name. Choose a different one.")
 
 
 class HasAccess(Conflict):

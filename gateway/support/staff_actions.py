@@ -64,7 +64,7 @@ def _removal(row: Membership) -> Iterator[str]:
     yield f"Vendors that they lose: {len(impact.vendors)}. Teams: {len(impact.teams)}."
     yield f"Pending invitations of theirs that are revoked: {impact.ended_invitations}."
     if impact.agents:
-        yield f"They were shown a key or secret of these agents, which go on working: {', '.join(impact.agents)}."
+        yield f"They were shown a key or secret of these agents, which keep working: {', '.join(impact.agents)}."
 
 
 def _remove(actor: Actor, row: Membership) -> None:
@@ -95,7 +95,7 @@ def _token_end(row: ManagementToken) -> Iterator[str]:
     yield f"Scripts with the management token {row.name} of {row.membership.user.name} are refused at once."
     shown = clients_shown_to(row.membership.organization, row.membership.user, token=row)
     if shown:
-        yield f"It was shown a key or secret of these agents, which go on working: {_names(shown)}."
+        yield f"A script with it was shown a key or secret of these agents, which keep working: {_names(shown)}."
 
 
 def _names(clients: list[Client]) -> str:
