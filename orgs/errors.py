@@ -12,7 +12,11 @@ from gateway.lib.sentences import sentence
 class OrganizationLimit(Conflict):
     """Spec: D36"""
 
-    code, message = "org_limit", sentence("You’ve reached the limit of organizations you can create. Delete one you no longer need, or ask someone else to create it.")
+    code = "org_limit"
+    message = sentence(
+        "You’ve reached the limit of organizations you can create. Delete one you no longer need, or ask someone else"
+        " to create it."
+    )
 
 
 class LimitReached(Conflict):
@@ -21,7 +25,13 @@ class LimitReached(Conflict):
     code = "limit_reached"
 
     def __init__(self, kind: str, cap: int) -> None:
-        super().__init__(sentence("This organization has reached its limit of %(cap)s %(kind)s. An operator of this service can raise it.", cap=cap, kind=kind))
+        super().__init__(
+            sentence(
+                "This organization has reached its limit of %(cap)s %(kind)s. An operator can raise it.",
+                cap=cap,
+                kind=kind,
+            )
+        )
 
 
 class LastOwner(Conflict):

@@ -276,7 +276,7 @@ def _end_sessions(actor: Actor, row: User) -> None:
 def _deactivation(row: User) -> Iterator[str]:
     families = TokenFamily.objects.filter(user=row).count()
     keys = AgentKey.objects.filter(created_by=row).count()
-    yield f"{row.name} can sign in nowhere in this service until staff let them in again."
+    yield f"{row.name} can’t sign in to this service until staff let them sign in again."
     yield f"Browser sessions that end: {len(sessions_in_force(row))}. App authorizations: {families}."
     yield f"Agent keys of this person’s making that end, in every organization: {keys}."
     yield f"Memberships that stay, without effect: {Membership.objects.filter(user=row).count()}."

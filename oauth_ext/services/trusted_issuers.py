@@ -121,7 +121,9 @@ def _faults(organization: Organization, wanted: Wanted) -> dict[str, list[str]]:
     if wanted.jwks_url and not _is_address(wanted.jwks_url, JWKS_URL_CHARACTERS):
         faults["jwks_url"] = [sentence("Enter the https address of the keys, or leave the field empty.")]
     if len(wanted.tenant) > ISSUER_CHARACTERS or not wanted.tenant.isprintable():
-        faults["tenant"] = [sentence("Enter the tenant as it appears in the provider’s tokens, or leave the field empty.")]
+        faults["tenant"] = [
+            sentence("Enter the tenant as it appears in the provider’s tokens, or leave the field empty.")
+        ]
     if not wanted.algorithms or not set(wanted.algorithms) <= set(ALGORITHMS):
         faults["algorithms"] = [sentence("Choose from %(algorithms)s.", algorithms=", ".join(ALGORITHMS))]
     own = Client.objects.filter(organization=organization, client_id__in=wanted.client_ids)

@@ -315,7 +315,7 @@ def test_the_languages_of_people(api: Api, mailbox: Mailbox) -> None:
     send_waiting()
     subjects = {message["To"]: message["Subject"] for message in mailbox.messages}
     assert subjects["stranger@example.com"] == "Admin invites you to join Acme"
-    assert subjects["unknown@example.com"] == "Admin lädt Sie zu Acme ein"
+    assert subjects["unknown@example.com"] == "Admin lädt Sie ein, Acme beizutreten"
 
 
 def test_an_organization_that_is_deleted_takes_its_messages_along(api: Api, mailbox: Mailbox) -> None:

@@ -400,4 +400,6 @@ def test_the_agents_that_a_token_was_shown_the_keys_of_are_named(api: Api) -> No
     assert "a key or secret of these agents: Bot by hand, Deploy bot." in removal
     assert other.name not in page + removal
     consequences = list(ORGANIZATION_ACTIONS["revoke-token"].consequences(row))
-    assert consequences[1:] == ["A script with it was shown a key or secret of these agents, which keep working: Deploy bot."]
+    assert consequences[1:] == [
+        "A script with it was shown a key or secret of these agents, which keep working: Deploy bot."
+    ]

@@ -35,7 +35,7 @@ from tests.factories.races import at_once
 
 CAP = 3
 THREADS = 50
-RAISE_IT = "An operator of this service can raise it."
+RAISE_IT = "An operator can raise it."
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def test_fifty_at_once_make_no_row_too_many(committed_cast: Cast, kind: Kind) ->
 def test_a_german_page_names_the_kind_in_german(kind: str, german: str) -> None:
     with translation.override("de"):
         said = translated(LimitReached(kind, CAP).message)
-    assert said == f"Diese Organisation hat ihr Limit erreicht (3 {german}). Ein Betreiber dieses Dienstes kann es erhöhen."
+    assert said == f"Diese Organisation hat ihr Limit erreicht (3 {german}). Ein Betreiber kann es erhöhen."
 
 
 def test_the_numbers_of_a_deployment_that_sets_none(settings: LazySettings) -> None:

@@ -217,7 +217,7 @@ def test_without_a_plan_calls_are_counted_and_the_logs_stay_closed(connected: Si
         assert (response.context["calls"], response.context["errors"]) == (1, 0)
         page = text(response)
         assert "needs an active plan" in page
-        assert "stored credentials" not in page
+        assert "stored credentials for" not in page
         assert ("The plan is not active" in waiting(response)) is (who == "owner")
     assert "needs an active plan" not in text(home(connected, "member"))
 
