@@ -32,7 +32,7 @@ class InvalidCode(DomainError):
 class PlanAlreadyActive(Conflict):
     """A valid legacy code: it stood for the plan that every organization has."""
 
-    code, message = "plan_already_active", sentence("The plan of this code is already active.")
+    code, message = "plan_already_active", sentence("The plan for this code is already active.")
 
 
 class BillingUnavailable(DomainError):

@@ -140,5 +140,5 @@ def _check_endpoint(url: str) -> None:
         raise EndpointNotAllowed(fields={"endpointUrl": [text]})
     if urlsplit(url).fragment:
         raise EndpointNotAllowed(
-            fields={"endpointUrl": [sentence("The address can’t contain a # and anything after it.")]}
+            fields={"endpointUrl": [sentence("The address can’t contain a # or anything after it.")]}
         )

@@ -32,8 +32,8 @@ class Command(BaseCommand):
         "Seals everything again under the first key of CREDENTIAL_KEYS: every organization's data keys, the signing"
         " keys of access tokens, the tokens of invitations, the identity provider's refresh tokens and the"
         " configurations of log shipping. Safe to repeat and to interrupt; the service keeps running. Order of a"
-        " rotation: write the new key before the old one, start every process with both, run this, and remove the old key with a later"
-        " start, once `keys` counts no row of it."
+        " rotation: write the new key before the old one, start every process with both, run this, and remove the"
+        " old key with a later start, once `keys` counts no row of it."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
