@@ -41,7 +41,7 @@ WORDS: dict[EventType, str] = {
     EventType.MANAGEMENT_TOKEN_CREATED: sentence("created the management token {target}"),
     EventType.MANAGEMENT_TOKEN_FIRST_USED: sentence("used the management token {target} for the first time"),
     EventType.MANAGEMENT_TOKEN_REVOKED: sentence("revoked the management token {target}"),
-    EventType.TRUSTED_ISSUER_ADDED: sentence("trusted the identity provider {target}"),
+    EventType.TRUSTED_ISSUER_ADDED: sentence("started trusting the identity provider {target}"),
     EventType.TRUSTED_ISSUER_REMOVED: sentence("stopped trusting the identity provider {target}"),
     EventType.TRUSTED_ISSUER_SUBJECT_LINKED: sentence("recognized {target} by an identity provider’s assertion"),
     EventType.MEMBER_ADDED: sentence("added {person}"),

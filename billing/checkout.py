@@ -44,7 +44,7 @@ _TRIES = 5
 _PAUSE_S = 0.3
 _LIVE = PAID | OWING
 _OWES = sentence(
-    "An invoice of the subscription is unpaid. Once it is paid on the payment provider’s page, the plan continues."
+    "An invoice for the subscription is unpaid. Once it is paid on the payment provider’s page, the plan continues."
 )
 _UNCONFIRMED = sentence(
     "The payment provider already has a subscription of this organization. Its confirmation is on the way."

@@ -22,13 +22,17 @@ class CodeRequired(Invalid):
 class InvalidCode(DomainError):
     """The code is none of LEGACY_CODE_SHA256."""
 
-    code, message, status = "invalid_code", sentence("This code isn’t valid."), 422
+    code, message, status = (
+        "invalid_code",
+        sentence("This code isn’t valid. Compare it with the message you received it in."),
+        422,
+    )
 
 
 class PlanAlreadyActive(Conflict):
     """A valid legacy code: it stood for the plan that every organization has."""
 
-    code, message = "plan_already_active", sentence("The plan of this code is already active.")
+    code, message = "plan_already_active", sentence("The plan for this code is already active.")
 
 
 class BillingUnavailable(DomainError):
@@ -49,7 +53,11 @@ class NoBillingAccount(Conflict):
 
 
 class InvalidCoupon(DomainError):
-    code, message, status = "invalid_coupon", sentence("This coupon isn’t valid."), 422
+    code, message, status = (
+        "invalid_coupon",
+        sentence("This coupon isn’t valid. Check it, or subscribe without it."),
+        422,
+    )
 
 
 class BillingProviderError(DomainError):
@@ -93,7 +101,10 @@ class ProviderDecides(Conflict):
 
     code, message = (
         "provider_decides",
-        sentence("The payment provider’s events set the subscription. A command can’t change it."),
+        sentence(
+            "The payment provider decides about the subscription, so a command can’t change it. Change it at the"
+            " provider."
+        ),
     )
 
 

@@ -11,13 +11,19 @@ from gateway.lib.sentences import sentence
 class KeyNameTaken(Conflict):
     """Another named key of the vendor has this name. Spec: D65"""
 
-    code, message = "key_name_taken", sentence("Another key for this vendor already has this name.")
+    code, message = (
+        "key_name_taken",
+        sentence("Another key for this vendor already has this name. Choose a different one."),
+    )
 
 
 class TeamHasKey(Conflict):
     """The team is bound to another named key of the vendor. Spec: D65"""
 
-    code, message = "team_has_key", sentence("This team already has another key for this vendor.")
+    code, message = (
+        "team_has_key",
+        sentence("This team already has another key for this vendor. Unassign that one first."),
+    )
 
 
 class CredentialRejected(DomainError):

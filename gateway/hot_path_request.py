@@ -25,7 +25,7 @@ from gateway.middleware.request_id import request_id_of
 
 Scope = MutableMapping[str, Any]
 MAX_KNOWN_NAME_BYTES = 64  # of a header name that is cached: clients choose the names
-FOREIGN_HOST = ("invalid_request", "The Host header is not ours.")
+FOREIGN_HOST = ("invalid_request", "The Host header does not name this service.")
 
 
 class HotPathRequest(HttpRequest):

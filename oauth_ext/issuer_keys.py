@@ -110,7 +110,7 @@ def keys_of(trust_id: UUID, organization_id: UUID, issuer: str, jwks_url: str) -
 def wait(organization_id: UUID) -> Iterator[None]:
     """For the block, in which a thread may wait for an issuer. Raises: KeysUnavailable when enough of them wait."""
     if _waits.take(organization_id) is not SlotResult.TAKEN:
-        raise KeysUnavailable(sentence("Others wait for the keys of an issuer already."))
+        raise KeysUnavailable(sentence("Too many requests are already waiting for the keys of an issuer."))
     try:
         # There are fewer connections than threads.
         give_connections_back()
@@ -171,13 +171,13 @@ def _document(url: str) -> dict[str, Any]:
     except AddressRefused:
         raise KeysRefused(sentence("The keys of the issuer are at an address that is not allowed.")) from None
     except OutboundError:
-        raise KeysUnavailable(sentence("The issuer does not answer.")) from None
+        raise KeysUnavailable(sentence("The issuer does not respond.")) from None
     if answer.status != 200:
-        raise KeysUnavailable(sentence("The issuer answers with status %(status)s.", status=answer.status))
+        raise KeysUnavailable(sentence("The issuer responded with status %(status)s.", status=answer.status))
     try:
         document = strict_json.loads(answer.body, max_depth=16)
     except strict_json.StrictJSONError:
-        raise KeysUnavailable(sentence("The answer of the issuer is not JSON.")) from None
+        raise KeysUnavailable(sentence("The response of the issuer is not JSON.")) from None
     if not isinstance(document, dict):
-        raise KeysUnavailable(sentence("The answer of the issuer is not JSON."))
+        raise KeysUnavailable(sentence("The response of the issuer is not JSON."))
     return document

@@ -12,7 +12,11 @@ from gateway.lib.sentences import sentence
 class OrganizationLimit(Conflict):
     """Spec: D36"""
 
-    code, message = "org_limit", sentence("You’ve reached the limit of organizations you can create.")
+    code = "org_limit"
+    message = sentence(
+        "You’ve reached the limit of organizations you can create. Delete one you no longer need, or ask someone else"
+        " to create it."
+    )
 
 
 class LimitReached(Conflict):
@@ -21,7 +25,13 @@ class LimitReached(Conflict):
     code = "limit_reached"
 
     def __init__(self, kind: str, cap: int) -> None:
-        super().__init__(sentence("This organization has reached its limit of %(cap)s %(kind)s.", cap=cap, kind=kind))
+        super().__init__(
+            sentence(
+                "This organization has reached its limit of %(cap)s %(kind)s. An operator can raise it.",
+                cap=cap,
+                kind=kind,
+            )
+        )
 
 
 class LastOwner(Conflict):
@@ -46,7 +56,7 @@ class LastOwner(Conflict):
 class CannotChangeOwnRole(Forbidden):
     """Spec: §4.4 · D44"""
 
-    code, message = "cannot_change_own_role", sentence("You can’t change your own role.")
+    code, message = "cannot_change_own_role", sentence("You can’t change your own role. Another owner can.")
 
 
 class DeactivatedMember(Conflict):
@@ -87,7 +97,7 @@ class SessionEnded(Conflict):
 class TeamNameTaken(Conflict):
     """Spec: D60"""
 
-    code, message = "team_name_taken", sentence("Another team already has this name.")
+    code, message = "team_name_taken", sentence("Another team already has this name. Choose a different one.")
 
 
 class HasAccess(Conflict):

@@ -20,8 +20,8 @@ class _CallsOut(serializers.Serializer[Any]):
     totalCalls = serializers.IntegerField(source="total.calls", help_text="Refused calls are not included.")
     uniqueUsers = serializers.IntegerField(source="user_count")
     avgResponseTimeMs = serializers.IntegerField(source="total.average_ms", help_text="For calls with an outcome.")
-    p50ResponseTimeMs = serializers.IntegerField(source="percentiles.p50_ms", help_text="Within 5 %.")
-    p95ResponseTimeMs = serializers.IntegerField(source="percentiles.p95_ms", help_text="Within 5 %.")
+    p50ResponseTimeMs = serializers.IntegerField(source="percentiles.p50_ms", help_text="Within 5%.")
+    p95ResponseTimeMs = serializers.IntegerField(source="percentiles.p95_ms", help_text="Within 5%.")
     errors = serializers.IntegerField(  # type: ignore[assignment]
         source="total.errors", help_text="Part of `totalCalls`."
     )

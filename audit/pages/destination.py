@@ -112,7 +112,7 @@ class DestinationPage(OrgFormPage[DestinationForm], _OneDestination):
                 show_on(form, refusal)
             else:
                 return self.done(
-                    gettext("%(label)s will receive the records from that time again.") % {"label": row.label},
+                    gettext("%(label)s will receive all records since that time again.") % {"label": row.label},
                     ONE,
                     row.pk,
                 )

@@ -45,7 +45,7 @@ _OF_VENDOR = {
     ),
     "item_not_allowed": (
         gettext_lazy(
-            "A list of allowed tools limits the caller at this vendor, and also closes its resources and prompts. An"
+            "A list of allowed tools limits the caller at this vendor and also blocks its resources and prompts. An"
             " owner can change it."
         ),
         gettext_lazy("%(vendor)s tools"),

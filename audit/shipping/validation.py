@@ -124,7 +124,7 @@ def _check_endpoint(url: str) -> None:
     if not url:
         raise Invalid(fields={"endpointUrl": [sentence("Enter the address.")]})
     if len(url) > URL_CHARACTERS or has_harmful_characters(url) or " " in url:
-        raise EndpointNotAllowed(fields={"endpointUrl": [sentence("This isn’t an address.")]})
+        raise EndpointNotAllowed(fields={"endpointUrl": [sentence("This isn’t a web address.")]})
     try:
         check_url(url, allow_private=settings.ALLOW_PRIVATE_ENDPOINTS, own_url=settings.BASE_URL)
     except (AddressRefused, ValueError):
@@ -140,5 +140,5 @@ def _check_endpoint(url: str) -> None:
         raise EndpointNotAllowed(fields={"endpointUrl": [text]})
     if urlsplit(url).fragment:
         raise EndpointNotAllowed(
-            fields={"endpointUrl": [sentence("The address can’t contain a # and anything after it.")]}
+            fields={"endpointUrl": [sentence("The address can’t contain a # or anything after it.")]}
         )

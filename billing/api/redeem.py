@@ -29,7 +29,7 @@ class RedeemCode(OrgView):
             "Redeem a legacy code",
             body=CodeIn,
             status=None,
-            refusals={409: "The plan of this code is already active.", 422: "This code is unknown."},
+            refusals={409: "The plan for this code is already active.", 422: "This code is unknown."},
         )
     }
 

@@ -253,7 +253,7 @@ def _existing(natural_key: _NaturalKey) -> Credential | None:
         raise KeyNameTaken
     if natural_key.team_id is not None and rows.filter(team_id=natural_key.team_id).exists():
         raise TeamHasKey
-    require_quota(rows, settings.NAMED_KEYS_PER_VENDOR, "named keys for one vendor")
+    require_quota(rows, settings.NAMED_KEYS_PER_VENDOR, sentence("named keys per vendor"))
     return None
 
 

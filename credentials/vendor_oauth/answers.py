@@ -212,7 +212,7 @@ def _is_token(value: object) -> bool:
 def json_document(response: Response, *, status: int = 200) -> dict[str, Any]:
     if response.status != status:
         raise VendorOAuthFault(
-            sentence("The authorization server answered with status %(status)s.", status=response.status)
+            sentence("The authorization server responded with status %(status)s.", status=response.status)
         )
     try:
         document = strict_json.loads(response.body, max_depth=JSON_DEPTH)

@@ -32,7 +32,7 @@ def identity_provider() -> Sequence[Finding]:
 def vendors() -> Sequence[Finding]:
     known = registry.load().all()
     if not known:
-        return [error("The catalog has no vendor. Run load_vendors.")]
+        return [error("The catalog has no vendors. Run load_vendors.")]
     return [_health(len(known)), *_registered_clients(known)]
 
 
@@ -52,5 +52,5 @@ def _registered_clients(known: Iterable[Vendor]) -> list[Finding]:
         missing = vendor.oauth.missing_variables
         named = [each for each in (vendor.oauth.client_id_env, vendor.oauth.client_secret_env) if each]
         say = warning if vendor.oauth.client_id or len(missing) < len(named) else ok
-        found.append(say(f"No one can sign in to {vendor.name}: not set are {', '.join(missing)}."))
+        found.append(say(f"No one can sign in to {vendor.name}. Set {', '.join(missing)}."))
     return found

@@ -32,7 +32,7 @@ def client(url: str) -> redis.Redis:
 
 def reachable() -> Sequence[Finding]:
     if not settings.REDIS_URL:
-        return [ok("No Redis is named: limits and revocations are shared on this host.")]
+        return [ok("REDIS_URL is not set: limits and revocations are shared on this host only.")]
     return [_answer(name, url) for name, url in addresses().items()]
 
 
@@ -43,9 +43,9 @@ def _answer(name: str, url: str) -> Finding:
             facts = _information(server)
     except (redis.RedisError, OSError, ValueError) as fault:
         if (refused := _refused_certificate(fault)) is not None:
-            return error(f"The certificate of {name}'s Redis is refused: {refused.verify_message}.")
-        return error(f"Redis of {name} does not answer ({type(fault).__name__}).")
-    return ok(f"{product(facts)} of {name} answers.")
+            return error(f"The certificate of the Redis at {name} is refused: {refused.verify_message}.")
+        return error(f"The Redis at {name} does not answer ({type(fault).__name__}).")
+    return ok(f"{product(facts)} at {name} answers.")
 
 
 def product(facts: Mapping[str, Any]) -> str:
@@ -74,20 +74,20 @@ def configured() -> Sequence[Finding]:
 def judged(name: str, facts: Mapping[str, Any], *, expects_cluster: bool) -> list[Finding]:
     found = []
     if facts.get("role") in {"slave", "replica"}:
-        found.append(error(f"Redis of {name} is a replica and takes no writes. Name the primary."))
+        found.append(error(f"The Redis at {name} is a replica and takes no writes. Name the primary."))
     if int(facts.get("cluster_enabled", 0)) and not expects_cluster:
-        remedy = "Set REDIS_CLUSTER" if name == "REDIS_URL" else "The queue needs a Redis that is none"
-        found.append(error(f"Redis of {name} is a cluster, which refuses calls' commands as they are. {remedy}."))
+        remedy = "Set REDIS_CLUSTER" if name == "REDIS_URL" else "The queue needs a Redis that is not a cluster"
+        found.append(error(f"The Redis at {name} is a cluster, which refuses the commands of calls. {remedy}."))
     policy = str(facts.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
         found.append(
-            error(f"Redis of {name} has maxmemory-policy {policy}: it drops counters and messages. Use noeviction.")
+            error(f"The Redis at {name} has maxmemory-policy {policy}: it drops counters and messages. Use noeviction.")
         )
     if str(facts.get("maxmemory", "unknown")) == "0":
-        found.append(warning(f"Redis of {name} has no maxmemory: it may take all memory of its host."))
+        found.append(warning(f"The Redis at {name} has no maxmemory: it may take all memory of its host."))
     if not int(facts.get("aof_enabled", 0)) and not int(facts.get("saves_snapshots", 0)):
         found.append(
-            warning(f"Redis of {name} writes nothing to its disk: after a restart the windows of limits begin anew.")
+            warning(f"The Redis at {name} writes nothing to its disk: after a restart all limits start again at zero.")
         )
     return found
 

@@ -92,8 +92,8 @@ def log_shipping() -> Sequence[Finding]:
     enabled = LogDestination.objects.filter(enabled=True)
     failing = enabled.filter(status=DestinationStatus.FAILING).count()
     if failing:
-        return [warning(f"{failing} destinations of log shipping fail. shipping_status lists them.")]
-    return [ok(f"{enabled.count()} destinations of log shipping, none fails.")]
+        return [warning(f"{failing} log destinations are failing. shipping_status lists them.")]
+    return [ok(f"{enabled.count()} log destinations, none of them is failing.")]
 
 
 def revocation_journal() -> Sequence[Finding]:

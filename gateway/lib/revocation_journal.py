@@ -199,7 +199,7 @@ def _parsed(facts: Any, number: int) -> WrittenEnd:
         return WrittenEnd(_moment(facts["at"]), end)
     except (KeyError, TypeError, ValueError, AttributeError):
         # A line of a newer release would be an end that stays undone.
-        raise UnreadableJournal(f"line {number} is no end that this release knows.") from None
+        raise UnreadableJournal(f"line {number} is not an entry that this release knows.") from None
 
 
 def _moment(text: str) -> datetime:

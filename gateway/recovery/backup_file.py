@@ -86,7 +86,7 @@ def read_manifest(archive: tarfile.TarFile) -> Manifest:
     try:
         facts = json.loads(content.read(_MANIFEST_BYTES))
         if facts.pop("format") != FORMAT:
-            raise UnusableBackup("It was made by a release with another format of backups.")
+            raise UnusableBackup("It was made by a release with another backup format.")
         facts["migrations"] = [(str(app), str(name)) for app, name in facts["migrations"]]
         manifest = Manifest(**facts)
         if DATABASE not in manifest.files or not all(_NAME.match(name) for name in manifest.files):

@@ -62,7 +62,7 @@ def _filled(file: Path, draft: Path) -> Manifest:
                 )
             backup_file.extract(archive, manifest, draft)
     except (tarfile.TarError, EOFError) as fault:
-        raise UnusableBackup(f"It is damaged or no backup ({type(fault).__name__}).") from None
+        raise UnusableBackup(f"It is damaged or not a backup ({type(fault).__name__}).") from None
     _check_database(draft / DATABASE)
     return manifest
 

@@ -138,7 +138,7 @@ def _check(new: NewIncident, now: datetime) -> None:
 def _check_text(text: str) -> None:
     if not 1 <= len(text.strip()) <= TEXT_MAX_CHARACTERS:
         raise Invalid(
-            fields={"text": [sentence("Enter a text of at most %(most)s characters.", most=TEXT_MAX_CHARACTERS)]}
+            fields={"text": [sentence("Enter text of at most %(most)s characters.", most=TEXT_MAX_CHARACTERS)]}
         )
     if _has_unseen(text.translate(_LINE_ENDS)):
         raise Invalid(fields={"text": [UNSEEN]})

@@ -61,4 +61,4 @@ def read_secrets(path: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise StartRefused(f"{path} cannot be read ({error}). Mend it or restore it from a copy.") from None
+        raise StartRefused(f"{path} cannot be read ({error}). Correct it or restore it from a copy.") from None

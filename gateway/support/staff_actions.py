@@ -64,7 +64,7 @@ def _removal(row: Membership) -> Iterator[str]:
     yield f"Vendors that they lose: {len(impact.vendors)}. Teams: {len(impact.teams)}."
     yield f"Pending invitations of theirs that are revoked: {impact.ended_invitations}."
     if impact.agents:
-        yield f"They were shown a key or secret of these agents, which go on working: {', '.join(impact.agents)}."
+        yield f"They were shown a key or secret of these agents, which keep working: {', '.join(impact.agents)}."
 
 
 def _remove(actor: Actor, row: Membership) -> None:
@@ -95,7 +95,7 @@ def _token_end(row: ManagementToken) -> Iterator[str]:
     yield f"Scripts with the management token {row.name} of {row.membership.user.name} are refused at once."
     shown = clients_shown_to(row.membership.organization, row.membership.user, token=row)
     if shown:
-        yield f"It was shown a key or secret of these agents, which go on working: {_names(shown)}."
+        yield f"A script with it was shown a key or secret of these agents, which keep working: {_names(shown)}."
 
 
 def _names(clients: list[Client]) -> str:
@@ -276,7 +276,7 @@ def _end_sessions(actor: Actor, row: User) -> None:
 def _deactivation(row: User) -> Iterator[str]:
     families = TokenFamily.objects.filter(user=row).count()
     keys = AgentKey.objects.filter(created_by=row).count()
-    yield f"{row.name} can sign in nowhere in this service until staff let them in again."
+    yield f"{row.name} can’t sign in to this service until staff let them sign in again."
     yield f"Browser sessions that end: {len(sessions_in_force(row))}. App authorizations: {families}."
     yield f"Agent keys of this person’s making that end, in every organization: {keys}."
     yield f"Memberships that stay, without effect: {Membership.objects.filter(user=row).count()}."

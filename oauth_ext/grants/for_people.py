@@ -82,7 +82,7 @@ def proven_assertion(client: Client, text: str) -> tuple[TrustedIssuer, Assertio
         bound = {"issuer": trust.issuer, "audience": settings.BASE_URL, "client_id": client.client_id}
         found = verify(text, key, **bound, now=clock.now())
         if found.tenant != trust.tenant:
-            raise InvalidAssertion("The assertion is of another tenant of the issuer.")
+            raise InvalidAssertion("The assertion comes from another tenant of the issuer.")
     except (InvalidAssertion, KeysRefused) as fault:
         raise errors.InvalidGrantError(description=fault.reason) from None
     except UnknownKey:

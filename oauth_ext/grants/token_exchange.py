@@ -75,14 +75,16 @@ def _person_of(token: str, client: Client) -> tuple[str, BearerIdentity]:
     try:
         presented = read_bearer(token)
         if presented.claims is None:
-            raise InvalidBearer("An agent key stands for no person.")
+            raise InvalidBearer("An agent key does not represent a person.")
         found = identity_of(presented, presented.statement.ask(presented.key))
     except InvalidBearer as fault:
         raise errors.InvalidRequestError(description=f"The subject token is not accepted. {fault.reason}") from None
     if found.user_id is None or found.org_id != client.organization_id:
-        raise errors.InvalidRequestError(description="The subject token is of no person in the client's organization.")
+        raise errors.InvalidRequestError(
+            description="The subject token does not belong to a person in the client's organization."
+        )
     if found.client is None or found.client.organization_id is not None:
-        raise errors.InvalidRequestError(description="The subject token already lets a service client act.")
+        raise errors.InvalidRequestError(description="The subject token was already exchanged for a service client.")
     return presented.key, found
 
 

@@ -24,7 +24,7 @@ MAX_LIFETIME_S = 3600
 TEXT_CHARACTERS = 255
 _LATEST_S = 253_402_300_799  # the last second a datetime can hold
 _MAX_DEPTH = 16
-_NO_JWT = "The assertion is no signed JWT."
+_NO_JWT = "The assertion is not a signed JWT."
 _jws = jwt.PyJWS()
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}")
 # Claims that would bind or narrow the assertion in a way that is not supported: to ignore them would widen it.
@@ -93,9 +93,9 @@ def verify(text: str, key: jwt.PyJWK, *, issuer: str, audience: str, client_id: 
     claims = _claims(found["payload"])
     # A key proves nothing about another issuer's people.
     if claims.get("iss") != issuer:
-        raise InvalidAssertion("The assertion is of another issuer.")
+        raise InvalidAssertion("The assertion comes from another issuer.")
     if any(name in claims for name in _REFUSED_CLAIMS):
-        raise InvalidAssertion("The assertion demands a proof of possession or details that are not supported.")
+        raise InvalidAssertion("The assertion requires a proof of possession or details that are not supported.")
     if claims.get("aud") not in (audience, [audience]):
         raise InvalidAssertion("The assertion is for another authorization server.")
     if claims.get("client_id") != client_id:

@@ -125,7 +125,7 @@ class ServiceClientSettingsPage(ServiceClientThingPage, OrgFormPage[AgentForm]):
         text = (
             gettext("%(name)s may now act for people.")
             if allowed
-            else gettext("%(name)s may no longer act for people. Its tokens for them ended.")
+            else gettext("%(name)s may no longer act for people. Its tokens for them no longer work.")
         )
         messages.success(self.request, text % {"name": self.client.name})
         return redirect(self.request.path)

@@ -33,7 +33,9 @@ class TrustedIssuerForm(forms.Form):
     issuer = forms.CharField(
         label=gettext_lazy("Issuer"),
         max_length=ISSUER_CHARACTERS,
-        help_text=gettext_lazy("The provider’s address as its tokens have it, for example https://acme.okta.com."),
+        help_text=gettext_lazy(
+            "The provider’s address as it appears in its tokens, for example https://acme.okta.com."
+        ),
         widget=forms.URLInput(attrs={"autocomplete": "off"}),
     )
     jwks_url = forms.CharField(

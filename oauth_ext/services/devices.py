@@ -32,7 +32,11 @@ _MAKING_TRIES = 5  # a collision of 34-bit codes is rare, so five in a row are a
 class CodeNotValid(DomainError):
     """Wrong, expired, decided, or of another organization: one error for all."""
 
-    code, message, status = "code_not_valid", sentence("This code isn’t valid or has expired."), 404
+    code, message, status = (
+        "code_not_valid",
+        sentence("This code isn’t valid or has expired. Compare it with the device’s screen, or start again there."),
+        404,
+    )
 
     def __init__(self, attempts_left: int) -> None:
         super().__init__()

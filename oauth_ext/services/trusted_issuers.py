@@ -95,7 +95,7 @@ def _stored(actor: User, organization: Organization, wanted: Wanted) -> TrustedI
     rows = TrustedIssuer.objects.filter(organization=locked)
     if rows.filter(issuer=wanted.issuer).exists():
         raise Conflict(sentence("Your organization already trusts this issuer."))
-    require_quota(rows, settings.TRUSTED_ISSUERS_PER_ORGANIZATION, "trusted issuers")
+    require_quota(rows, settings.TRUSTED_ISSUERS_PER_ORGANIZATION, sentence("trusted identity providers"))
     facts = {
         "issuer": wanted.issuer,
         "jwks_url": wanted.jwks_url,
@@ -117,11 +117,13 @@ def _stored(actor: User, organization: Organization, wanted: Wanted) -> TrustedI
 def _faults(organization: Organization, wanted: Wanted) -> dict[str, list[str]]:
     faults: dict[str, list[str]] = {}
     if not _is_address(wanted.issuer, ISSUER_CHARACTERS):
-        faults["issuer"] = [sentence("Enter the https address of the issuer, as it stands in its tokens.")]
+        faults["issuer"] = [sentence("Enter the https address of the issuer, exactly as it appears in its tokens.")]
     if wanted.jwks_url and not _is_address(wanted.jwks_url, JWKS_URL_CHARACTERS):
-        faults["jwks_url"] = [sentence("Enter the https address of the keys, or nothing.")]
+        faults["jwks_url"] = [sentence("Enter the https address of the keys, or leave the field empty.")]
     if len(wanted.tenant) > ISSUER_CHARACTERS or not wanted.tenant.isprintable():
-        faults["tenant"] = [sentence("Enter the tenant as it stands in the provider’s tokens, or nothing.")]
+        faults["tenant"] = [
+            sentence("Enter the tenant as it appears in the provider’s tokens, or leave the field empty.")
+        ]
     if not wanted.algorithms or not set(wanted.algorithms) <= set(ALGORITHMS):
         faults["algorithms"] = [sentence("Choose from %(algorithms)s.", algorithms=", ".join(ALGORITHMS))]
     own = Client.objects.filter(organization=organization, client_id__in=wanted.client_ids)

@@ -94,8 +94,8 @@ def _new_person(email: str) -> User:
     if claimants:
         raise Conflict(
             sentence(
-                "Someone already signs in with the address %(email)s, and the identity provider doesn’t vouch for it:"
-                " %(people)s. Name by id the person who is meant.",
+                "Someone already signs in with the address %(email)s, and the identity provider doesn’t vouch for"
+                " it: %(people)s. Give the person’s ID instead of the address.",
                 email=email,
                 people=", ".join(claimants),
             )

@@ -39,7 +39,7 @@ INVITATION = register(
         name="invitation",
         purpose=Purpose.OPTIONAL,
         label=gettext_lazy("Invitations to organizations"),
-        subject=gettext_lazy("%(inviter)s invites you to %(organization)s"),
+        subject=gettext_lazy("%(inviter)s invites you to join %(organization)s"),
         facts_at_sending=link_facts,
     )
 )

@@ -86,7 +86,7 @@ def create_invitation(
 def new_invitation(*, actor: User, organization: Organization, terms: InvitationTerms) -> Invitation:
     """The caller holds the organization's lock, and has looked at the actor's role. Raises: LimitReached."""
     open_ones = Invitation.objects.filter(organization=organization).pending(clock.now())
-    require_quota(open_ones, settings.INVITATIONS_PER_ORGANIZATION, "open invitations")
+    require_quota(open_ones, settings.INVITATIONS_PER_ORGANIZATION, sentence("pending invitations"))
     # The token is in no log: the audit row names the invitation by its id.
     token, invitation_id, now = secrets.random_url_safe(), ids.new_id(), clock.now()
     key_id, sealed = seal_token(token, org_id=organization.id, invitation_id=invitation_id)

@@ -97,7 +97,7 @@ def send_again(*, actor: User, organization: Organization, invitation_id: UUID) 
     open_ones = Invitation.objects.filter(organization=locked).pending(clock.now())
     invitation = required_row(open_ones.select_related("organization").filter(pk=invitation_id))
     if not invitation.email:
-        raise Conflict(sentence("This link is for anyone. Copy it and send it yourself."))
+        raise Conflict(sentence("Anyone can use this link, so it isn’t sent by email. Copy it and send it yourself."))
     if not is_on():
         raise Conflict(sentence("This service sends no email. Copy the link and send it yourself."))
     if not may_mail(invitation.email, locked.pk):

@@ -13,6 +13,7 @@ from audit.actor import Actor
 from audit.models import LogDestination
 from audit.shipping import destinations
 from audit.shipping.destinations import Changes
+from gateway.lib.sentences import sentence
 from orgs.locking import lock_for_change
 from orgs.models import Organization, User
 from orgs.quotas import require_quota
@@ -32,7 +33,7 @@ def create_destination(
     """Raises: Invalid, ConfigMissing, EndpointNotAllowed, LimitReached; NotFound, Forbidden."""
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     rows = destinations.destinations_of(organization.pk)
-    require_quota(rows, settings.LOG_DESTINATIONS_PER_ORGANIZATION, "log shipping destinations")
+    require_quota(rows, settings.LOG_DESTINATIONS_PER_ORGANIZATION, sentence("log destinations"))
     return destinations.create(
         org_id=organization.pk,
         actor=actor.as_actor(),

@@ -49,7 +49,7 @@ def create_token(
     lock_active_person(actor)
     membership = current_membership(locked, actor, role=Role.MEMBER)
     own = ManagementToken.objects.filter(membership=membership)
-    require_quota(own, settings.MANAGEMENT_TOKENS_PER_MEMBER, "management tokens of one member")
+    require_quota(own, settings.MANAGEMENT_TOKENS_PER_MEMBER, sentence("management tokens per member"))
     now, parts = clock.now(), _random_parts()
     row = ManagementToken.objects.create(
         membership=membership,

@@ -38,7 +38,7 @@ class VendorItemsOut(serializers.Serializer[Any]):
     prompts = VendorItemOut(many=True)
     allowedRoles = serializers.ListField(
         child=serializers.ChoiceField(ROLE_CHOICES),
-        help_text="Roles without a list of allowed tools for this vendor: a list closes resources and prompts.",
+        help_text="Roles without a list of allowed tools for this vendor: a list blocks resources and prompts.",
     )
 
 

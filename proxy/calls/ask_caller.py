@@ -139,7 +139,7 @@ async def _lost_right(context: RequestContext, found: FoundTool) -> Denied | Non
     if isinstance(usable, Denied):
         return usable
     if not _is_same(usable, found.credential):
-        text = f"Other credentials of {found.vendor.name} apply by now. The call ended: call the tool again."
+        text = f"Other credentials for {found.vendor.name} apply now, so the call ended. Call the tool again."
         return Denied(Denial.NO_CREDENTIALS, text, found.vendor.slug)
     return may_call_tool(
         *(caller.principal, caller.organization, found.vendor, found.tool.vendor_name),

@@ -166,7 +166,7 @@ def more_scopes_needed(
     organization: OrganizationAccess, vendor: Vendor, connection: CredentialRef, scopes: str
 ) -> Denied:
     """The refusal of a call that needs more scopes than the connection has."""
-    text = f"{vendor.name} wants more scopes for this call: {scopes}."
+    text = f"{vendor.name} requires more scopes for this call: {scopes}."
     return _sign_in_again(
         *(Denial.VENDOR_SCOPE, organization, vendor, connection),
         to_holder=f"{text} You can grant them by signing in again.",
@@ -228,7 +228,7 @@ def may_use_items(principal: Principal, organization: OrganizationAccess, vendor
         return None
     who = f"The role {principal.role.value}" if limit is ToolLimit.ROLE else _agent_words(principal)
     text = (
-        f"{who} can call only some tools of {vendor.name}, and so none of its resources and prompts."
+        f"{who} can call only some tools of {vendor.name} and therefore can't use its resources and prompts."
         f" An owner of {organization.name} can change that."
     )
     return Denied(Denial.ITEM_NOT_ALLOWED, text, vendor.slug)

@@ -213,7 +213,7 @@ def _remote_references(definitions: list[tool_definitions.Definition]) -> list[s
             remote = next(_remote_in(as_dict(each.get(member))), None)
             if remote is not None:
                 name, to = tool_definitions.quoted(each["name"]), tool_definitions.quoted(remote)
-                found.append(f"{name} has a $ref to {to} in its {member}, out of it")
+                found.append(f"{name} has a $ref out of its {member}, to {to}")
     return found
 
 

@@ -101,7 +101,7 @@ def read_form(arguments: list[Argument], typed: Mapping[str, str]) -> tuple[dict
             continue
         try:
             if "\0" in text:
-                raise Unreadable(gettext("NUL can’t be sent."))
+                raise Unreadable(gettext("The NUL character can’t be sent."))
             values[each.name] = _READERS[each.kind](text)
             check_value(each, values[each.name])
         except Unreadable as fault:

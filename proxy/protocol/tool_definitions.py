@@ -161,7 +161,7 @@ def _fault_in(item: object, accepted: Mapping[str, Definition]) -> str | None:
     if not isinstance(name, str) or not name.strip():
         return "it has no name"
     if not is_tool_name(name):
-        return f"its name has not 1 to {TOOL_NAME_MAX_CHARACTERS} printable characters"
+        return f"its name does not have 1 to {TOOL_NAME_MAX_CHARACTERS} printable characters"
     if name in accepted:
         return "an earlier one has the same name"
     if is_deeper_than(item, MAX_DEPTH):

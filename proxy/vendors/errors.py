@@ -118,7 +118,7 @@ def unknown_host() -> VendorProblem:
 
 
 def bulkhead_full() -> VendorProblem:
-    text = sentence("Your organization has too many calls in progress at this vendor.")
+    text = sentence("Your organization has too many calls in progress at this vendor. Try again in a moment.")
     return VendorProblem(VendorFault.UNAVAILABLE, text, evidence=Evidence.NONE, retry_after_s=1)
 
 
@@ -150,7 +150,7 @@ def bad_response(detail: str) -> VendorProblem:
 
 
 def no_common_version() -> VendorProblem:
-    return bad_response("it refuses every protocol version that the gateway speaks")
+    return bad_response("it refuses every protocol version that the gateway supports")
 
 
 def interrupted() -> VendorProblem:

@@ -235,5 +235,5 @@ class VendorResponse:
 
 def _budget_exhausted() -> errors.VendorProblem:
     """The call ran, and its answer cannot be kept; whether it may be sent again is for the caller to judge."""
-    text = "The vendor answered, and there is no room for its answer: too many large answers are on their way."
+    text = "The vendor responded, but there is no room for its response: too many large responses are in progress."
     return errors.VendorProblem(VendorFault.UNAVAILABLE, text)

@@ -91,7 +91,7 @@ async def _send_request(
         if refusal is not None and not session.is_modern:
             return refusal
         if tool is not None and tool.is_retry and not session.is_modern:
-            raise errors.bad_response("it asked in a revision that it does not speak any more")
+            raise errors.bad_response("it asked in a protocol version that the vendor no longer supports")
         try:
             with timing.vendor:
                 answer = await session.request(method, params, deadline=deadline, relay=relay, timing=timing, tool=tool)

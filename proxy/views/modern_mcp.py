@@ -123,7 +123,7 @@ async def _listen(
     context: RequestContext, route: Route, vendor: Vendor | None, asked: ModernRequest, accept: str | None
 ) -> HttpResponseBase:
     if not accepts_events(accept):
-        raise responses.HttpError(406, "not_acceptable", "Accept text/event-stream: a subscription is one.")
+        raise responses.HttpError(406, "not_acceptable", "Accept text/event-stream: a subscription is an event stream.")
     wanted = subscriptions.wanted(asked.params.get("notifications"))
     if wanted is None:
         text = "params.notifications must say which notifications to send"

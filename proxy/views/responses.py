@@ -131,7 +131,7 @@ def rate_limited(retry_after_s: int) -> HttpError:
 
 def too_many_large_bodies(admission: Admission) -> HttpError:
     """429 for a body past the organization's window, which is given in bytes. Spec: D19"""
-    text = f"Your organization has sent too much in large bodies. Try again in {admission.retry_after_s} s."
+    text = f"Your organization has sent too much data in large requests. Try again in {admission.retry_after_s} s."
     headers = limit_headers.refusal_in_bytes(admission, settings.BODY_UNIT_BYTES)
     return HttpError(429, "rate_limited", text, headers)
 
@@ -164,7 +164,7 @@ def overloaded() -> HttpError:
 
 
 def batch_full() -> HttpError:
-    return HttpError(503, "overloaded", "The answers before this one fill the batch. Send this request by itself.")
+    return HttpError(503, "overloaded", "The response to this batch is already full. Send this request by itself.")
 
 
 def body_refused(refused: Refusal) -> HttpError:

@@ -173,7 +173,7 @@ def test_access_is_asked_for_and_given_for_a_day(visitor: NewVisitor) -> None:
     expect(page.get_by_text("For the night shift")).to_be_visible()
     page.get_by_label("Access lasts").select_option("1d")
     page.get_by_role("button", name="Give access").click()
-    expect(page.get_by_role("row").filter(has_text="Mia Member")).to_contain_text("Access until")
+    expect(page.get_by_role("row").filter(has_text="Mia Member")).to_contain_text("Access ends")
     member.open(f"{org}/explain?tool=acme_whoami")
     expect(member.page.get_by_role("heading", name="acme_whoami allowed")).to_be_visible()
 

@@ -203,7 +203,9 @@ def test_the_device_page(eyes: Eyes) -> None:
     eyes.look("enter")
     page.get_by_label("Code from your agent").fill("BBBB-BBBB")
     press(page.get_by_role("button", name="Continue"))
-    expect(page.get_by_role("alert")).to_contain_text("This code isn’t valid or has expired.")
+    expect(page.get_by_role("alert")).to_contain_text(
+        "This code isn’t valid or has expired. Compare it with the device’s screen, or start again there."
+    )
     eyes.look("wrong-code")
     page.get_by_label("Code from your agent").fill(started["user_code"].lower())
     press(page.get_by_role("button", name="Continue"))

@@ -85,7 +85,7 @@ def test_from_no_plan_to_the_provider_and_back(market: Market, visitor: NewVisit
         press(page.get_by_text("I have a coupon"))
         page.get_by_label("Coupon").fill("no-such-coupon")
         press(page.get_by_role("button", name="Subscribe"))
-        expect(page.get_by_role("alert")).to_contain_text("This coupon isn’t valid.")
+        expect(page.get_by_role("alert")).to_contain_text("This coupon isn’t valid. Check it, or subscribe without it.")
         page.get_by_label("Coupon").fill("")
     page.get_by_role("button", name="Subscribe").click()
     page.wait_for_url(f"{market.provider.url}/c/pay/*")

@@ -43,7 +43,7 @@ def test_from_the_wizard_to_the_deletion(visitor: NewVisitor, scripts: bool) -> 
     said(page, "Security team has resumed.")
     page.get_by_label("From (UTC)").fill("2026-01-31T08:00")
     page.get_by_role("button", name="Replay from this time").click()
-    said(page, "Security team will receive the records from that time again.")
+    said(page, "Security team will receive all records since that time again.")
     page.get_by_label("Name", exact=True).fill("Night shift")
     page.get_by_role("button", name="Save", exact=True).click()
     said(page, "Night shift saved.")

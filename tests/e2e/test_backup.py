@@ -212,7 +212,7 @@ def written(tmp_path: Path, content: bytes) -> Path:
     [
         (damaged, "damaged"),
         (cut, "damaged"),
-        (foreign, "damaged or no backup"),
+        (foreign, "damaged or not a backup"),
         (newer, "does not know (orgs.9999_of_next_year)"),
         (climbing, "list of files"),
     ],

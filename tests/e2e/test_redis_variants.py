@@ -105,7 +105,7 @@ def test_web_and_worker_refuse_a_wrong_certificate(
         assert " ready." not in worker.log()
         [(status, said)] = installed.doctor()["redis"]
         assert status == "error"
-        assert said.startswith("The certificate of REDIS_URL's Redis is refused: ")
+        assert said.startswith("The certificate of the Redis at REDIS_URL is refused: ")
 
 
 @pytest.mark.skipif(not makes_clusters(), reason="needs Redis 7")

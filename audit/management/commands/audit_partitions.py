@@ -26,4 +26,4 @@ class Command(BaseCommand):
             note = "  made now" if each.name in made else ""
             self.stdout.write(f"{each.name:40} {each.rows:>12,} rows {each.mebibytes:>10,.1f} MiB{note}")
         if rows := partitions.default_rows():
-            self.stdout.write(self.style.WARNING(f"{partitions.DEFAULT} holds {rows} rows or more."))
+            self.stdout.write(self.style.WARNING(f"{partitions.DEFAULT} holds at least {rows} rows."))

@@ -98,7 +98,8 @@ class AzureMonitor(Platform):
             )
         if not _STREAM.fullmatch(_stream(config)):
             raise InvalidDestination(
-                "config_missing", stream=sentence("A stream can contain only letters, digits, “_”, “-” and “.”.")
+                "config_missing",
+                stream=sentence("The name of a stream can contain only letters, digits, “_”, “-” and “.”."),
             )
 
     def request(self, target: Target, events: Sequence[Event], *, now: datetime, token: str) -> Outgoing:

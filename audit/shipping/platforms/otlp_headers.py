@@ -57,7 +57,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 def _check(name: str, value: str) -> None:
     if not _NAME.fullmatch(name):
         raise InvalidHeaders(
-            sentence("Write each header as Name: value on its own line, or as name=value, with commas between.")
+            sentence("Write each header as Name: value on its own line, or as name=value, separated by commas.")
         )
     if name.lower() in _RESERVED or name.lower().startswith(_RESERVED_PREFIX):
         raise InvalidHeaders(sentence("The header %(name)s is set by the gateway.", name=name))

@@ -13,7 +13,7 @@ from orgs import selectors
 
 
 class Command(BaseCommand):
-    help = "Whether agent keys may be made in organization ORG_ID: as its plan says, always, or never."
+    help = "Set whether agent keys can be created in organization ORG_ID: as its plan says, always, or never."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("org_id", metavar="ORG_ID")

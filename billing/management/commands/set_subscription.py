@@ -24,7 +24,7 @@ class Command(BaseCommand):
             "--service-clients",
             choices=list(services.EXCEPTIONS),
             default="",
-            help="whether agent keys may be made: as the plan says, always, or never; as before without it",
+            help="whether agent keys can be created: as the plan says, always, or never; unchanged if left out",
         )
 
     def handle(self, *args: Any, org_id: str, status: str, service_clients: str, **options: Any) -> None:

@@ -29,11 +29,11 @@ class Command(BaseCommand):
     """Spec: D68 · reliability.md 4 · docs/decisions/0087"""
 
     help = (
-        "Seals what CREDENTIAL_KEYS seal under its first key: every organization's data keys, the signing keys of"
-        " access tokens, the tokens of invitations, the identity provider's refresh tokens and the configurations"
-        " of log shipping. Safe to repeat and to interrupt; the service keeps running. Order of a rotation: write the"
-        " new key before the old one, start every process with both, run this, and remove the old key with a later"
-        " start, once `keys` counts no row of it."
+        "Seals everything again under the first key of CREDENTIAL_KEYS: every organization's data keys, the signing"
+        " keys of access tokens, the tokens of invitations, the identity provider's refresh tokens and the"
+        " configurations of log shipping. Safe to repeat and to interrupt; the service keeps running. Order of a"
+        " rotation: write the new key before the old one, start every process with both, run this, and remove the"
+        " old key with a later start, once `keys` counts no row of it."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

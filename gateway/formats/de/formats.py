@@ -1,5 +1,5 @@
 """How pages write dates in German."""
 
-DATE_FORMAT = "j. M Y"
-DATETIME_FORMAT = "j. M Y, H:i"
-MONTH_DAY_FORMAT = "j. M"
+DATE_FORMAT = "j. N Y"
+DATETIME_FORMAT = "j. N Y, H:i"
+MONTH_DAY_FORMAT = "j. N"

@@ -47,12 +47,12 @@ class Command(BaseCommand):
         self.stdout.write(f"Written to the log of {report.organizations} organizations; {report.bumped} epochs bumped.")
         self.stdout.write(
             "Roles, teams, vendor access, limits of agents, allowed tools and log destinations are those of the backup:"
-            " what was lowered or removed since is back. Look it through."
+            " what was lowered or removed since is back. Check them."
         )
         if not journal:
             self.stdout.write(
                 "Without a journal these stay as they were: memberships, deactivated people, support access,"
-                " client secrets, service clients, credentials and deleted organizations. Look them through."
+                " client secrets, service clients, credentials and deleted organizations. Check them."
             )
             self._name_a_journal()
         (settings.VAR / MARK).unlink(missing_ok=True)
@@ -86,5 +86,5 @@ def _moment(text: str) -> datetime:
     except ValueError as fault:
         raise CommandError(str(fault)) from None
     if moment > clock.now():
-        raise CommandError("--at lies in the future: name the moment of the backup.")
+        raise CommandError("--at is in the future: give the time of the backup.")
     return moment

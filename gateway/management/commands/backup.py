@@ -32,4 +32,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{target}: {mebibytes:.1f} MiB with all keys; keep it secret.")
         self.stdout.write(f"After a restore: after_restore --at {manifest.made_at} --journal FILE")
         if manifest.withheld:
-            self.stdout.write(f"Not in it, because the start was given them: {', '.join(manifest.withheld)}.")
+            self.stdout.write(
+                f"Not in the backup, because they were given when the installation was started:"
+                f" {', '.join(manifest.withheld)}."
+            )

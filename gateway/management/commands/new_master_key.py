@@ -55,5 +55,5 @@ class Command(BaseCommand):
     def _only_service(self) -> str:
         names = list(settings.KEY_SERVICES)
         if len(names) > 1:
-            raise CommandError(f"Say --with one of {', '.join(names)}.", returncode=2)
+            raise CommandError(f"Choose a key service. Add --with and one of: {', '.join(names)}.", returncode=2)
         return names[0] if names else PLAIN

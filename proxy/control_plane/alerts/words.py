@@ -67,28 +67,28 @@ def headline(told: Told) -> str:
         return _end(told) % name
     match told.kind:
         case AlertKind.VENDOR_DOWN:
-            return gettext("%(name)s doesn’t respond") % name
+            return gettext("%(name)s isn’t responding") % name
         case AlertKind.CREDENTIAL_REJECTED:
-            return gettext("%(name)s rejects its credentials") % name
+            return gettext("%(name)s rejects the stored credentials") % name
         case AlertKind.AGENT_EXPIRING:
             return _expiry(told)
         case AlertKind.TOOLS_CHANGED:
             return gettext("%(name)s has changed its tools") % name
         case AlertKind.ERROR_SPIKE:
-            return gettext("Many calls to %(name)s fail") % name
+            return gettext("Many calls to %(name)s are failing") % name
         case AlertKind.LOG_SHIPPING_FAILING:
-            return gettext("Log shipping to %(name)s fails") % name
+            return gettext("Log shipping to %(name)s is failing") % name
     return gettext("The plan has ended") if told.level > 1 else gettext("The last payment for the plan failed")
 
 
 def _end(told: Told) -> str:
     match told.kind:
         case AlertKind.VENDOR_DOWN:
-            return _disconnected_or(told, gettext("%(name)s responds again"))
+            return _disconnected_or(told, gettext("%(name)s is responding again"))
         case AlertKind.CREDENTIAL_REJECTED:
             if told.detail == DELETED:
-                return gettext("The rejected credentials of %(name)s were deleted")
-            return gettext("%(name)s no longer rejects its credentials")
+                return gettext("The rejected credentials for %(name)s were deleted")
+            return gettext("%(name)s accepts the stored credentials again")
         case AlertKind.AGENT_EXPIRING:
             if told.detail == EXTENDED:
                 return gettext("The agent %(name)s was extended")
@@ -104,7 +104,7 @@ def _end(told: Told) -> str:
                 return gettext("The log destination %(name)s was deleted")
             if told.detail == PAUSED:
                 return gettext("Log shipping to %(name)s was paused")
-            return gettext("Log shipping to %(name)s works again")
+            return gettext("Log shipping to %(name)s is working again")
     return gettext("The plan is paid")
 
 

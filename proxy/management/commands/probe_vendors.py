@@ -16,7 +16,7 @@ from proxy.control_plane.health.states import LABELS
 
 
 class Command(BaseCommand):
-    help = "Probes every vendor that someone connected, at each interval, or one time with --once."
+    help = "Probes every vendor that someone has connected, at each interval, or once with --once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--once", action="store_true", help="one round at once, then exit")

@@ -45,7 +45,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{'!' if finding.is_trouble else ' '} {finding.what:<{width}}  {finding.found}")
         troubles = sum(finding.is_trouble for finding in findings)
         if troubles:
-            raise CommandError(f"{troubles} of {len(findings)} findings are trouble.", returncode=1)
+            raise CommandError(f"{troubles} of {len(findings)} findings are problems.", returncode=1)
 
 
 def _opened(vendor: Vendor, org: str) -> OpenedCredential:

@@ -138,8 +138,9 @@ def failed(methods: list[str], asked: InputRequired | None = None) -> bytes:
     said = [] if asked is None else [_questions.decode(each).params.message for each in asked.questions.values()]
     words = " ".join(f"“{each[:_TEXT_CHARACTERS]}”" for each in said if each)
     text = (
-        f"The tool asks its user in the middle of the call ({', '.join(methods)}){words and f': {words}'}. This client "
-        "can’t be asked through the gateway, so the call ended. A client that declares the capability can."
+        f"The tool has a question for its user in the middle of the call"
+        f" ({', '.join(methods)}){words and f': {words}'}. This client "
+        "can’t be asked through the gateway, so the call ended. Use a client that declares this capability."
     )
     return _encode({"content": [{"type": "text", "text": text}], "isError": True})
 

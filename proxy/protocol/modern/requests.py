@@ -34,7 +34,7 @@ def read_message(message: Message, headers: McpHeaders) -> ModernRequest | Refus
     if isinstance(message, jsonrpc.Notification):
         return None
     if isinstance(message, jsonrpc.Response):
-        return Refusal(None, 400, jsonrpc.INVALID_REQUEST, "Responses are not accepted: the server asks nothing.")
+        return Refusal(None, 400, jsonrpc.INVALID_REQUEST, "Responses are not accepted: the server sends no requests.")
     if isinstance(message, jsonrpc.Invalid):
         return Refusal(message.id, 400, message.code, message.message)
     meta = message.params.get("_meta")

@@ -52,14 +52,14 @@ def test_a_vendor_that_does_not_respond(stage: Stage) -> None:
     connected_vendor(stage.cast.org, "acme")
     stage.health("acme", HealthStatus.DOWN, error_detail="timed out after 5 s, 3 failures in a row")
     assert [stage.round(), stage.round(1)] == [1, 0]
-    arrived(stage, "Acme doesn’t respond")
+    arrived(stage, "Acme isn’t responding")
     text = stage.mailbox.text_of(0)
     assert "timed out after 5 s, 3 failures in a row" in text
     assert f"/orgs/{stage.cast.org.pk}/vendors/acme" in text
     stage.health("acme", HealthStatus.HEALTHY)
     stage.round()
     stage.round(5)
-    arrived(stage, "Acme doesn’t respond", "Acme responds again")
+    arrived(stage, "Acme isn’t responding", "Acme is responding again")
     assert [event["type"] for event in stage.events()] == ["alert.began", "alert.ended"]
     assert stage.round(60) == 0
 
@@ -72,7 +72,7 @@ def test_a_vendor_that_is_disconnected_does_not_respond_again(stage: Stage) -> N
     credential.delete()
     stage.round()
     stage.round(5)
-    arrived(stage, "Acme doesn’t respond", "Acme was disconnected", others={"other_owner@example.com"})
+    arrived(stage, "Acme isn’t responding", "Acme was disconnected", others={"other_owner@example.com"})
 
 
 def test_a_vendor_that_only_people_have_connected(stage: Stage) -> None:
@@ -85,7 +85,7 @@ def test_a_vendor_that_only_people_have_connected(stage: Stage) -> None:
     VendorConnection.objects.filter(pk=own.pk).delete()
     stage.round()
     stage.round(5)
-    arrived(stage, "Acme doesn’t respond", "Acme was disconnected")
+    arrived(stage, "Acme isn’t responding", "Acme was disconnected")
 
 
 def test_a_vendor_of_another_organization_is_none_of_ours(stage: Stage) -> None:
@@ -103,7 +103,7 @@ def test_a_vendor_that_rejects_credentials(stage: Stage, end: str) -> None:
     stage.traveller.shift(60)
     call(stage, "acme", status="error", error_code=REJECTED)
     assert [stage.round(), stage.round(1)] == [1, 0]
-    arrived(stage, "Acme rejects its credentials")
+    arrived(stage, "Acme rejects the stored credentials")
     stage.traveller.shift(1)
     if end == "a call succeeds":
         call(stage, "acme")
@@ -113,9 +113,9 @@ def test_a_vendor_that_rejects_credentials(stage: Stage, end: str) -> None:
         connect(stage.cast.org, stage.cast.user("owner"), "acme", apiKey="another-key")
     stage.round()
     stage.round(5)
-    deleted = "The rejected credentials of Acme were deleted"
-    told = deleted if end == "they are deleted" else "Acme no longer rejects its credentials"
-    arrived(stage, "Acme rejects its credentials", told)
+    deleted = "The rejected credentials for Acme were deleted"
+    told = deleted if end == "they are deleted" else "Acme accepts the stored credentials again"
+    arrived(stage, "Acme rejects the stored credentials", told)
 
 
 def test_a_connection_that_needs_a_new_sign_in(stage: Stage) -> None:
@@ -127,12 +127,12 @@ def test_a_connection_that_needs_a_new_sign_in(stage: Stage) -> None:
     assert stage.round() == 0
     VendorConnection.objects.filter(pk=of_all.pk).update(status=needed)
     assert [stage.round(), stage.round(1)] == [1, 0]
-    arrived(stage, "Acme rejects its credentials")
+    arrived(stage, "Acme rejects the stored credentials")
     assert "Sign in there again." in stage.mailbox.text_of(0)
     VendorConnection.objects.filter(pk=of_all.pk).update(status=VendorConnection.Status.CONNECTED)
     stage.round()
     stage.round(5)
-    arrived(stage, "Acme rejects its credentials", "Acme no longer rejects its credentials")
+    arrived(stage, "Acme rejects the stored credentials", "Acme accepts the stored credentials again")
     assert VendorConnection.objects.get(pk=own.pk).status == needed
 
 
@@ -224,10 +224,10 @@ def test_many_calls_that_fail(stage: Stage) -> None:
     for _ in range(10):
         call(stage, "acme")
     assert [stage.round(), stage.round(1)] == [1, 0]
-    arrived(stage, "Many calls to Acme fail")
+    arrived(stage, "Many calls to Acme are failing")
     assert stage.events()[0]["detail"] == "20 of 30 calls failed within 10 minutes."
     stage.round(11)
-    arrived(stage, "Many calls to Acme fail", "Calls to Acme are no longer failing in large numbers")
+    arrived(stage, "Many calls to Acme are failing", "Calls to Acme are no longer failing in large numbers")
 
 
 def test_calls_to_a_vendor_that_is_down_are_told_with_it(stage: Stage) -> None:
@@ -236,7 +236,7 @@ def test_calls_to_a_vendor_that_is_down_are_told_with_it(stage: Stage) -> None:
     for _ in range(40):
         call(stage, "acme", status="error", error_code="vendor_timeout")
     assert stage.round() == 1
-    arrived(stage, "Acme doesn’t respond")
+    arrived(stage, "Acme isn’t responding")
 
 
 def test_a_log_destination_that_fails(stage: Stage) -> None:
@@ -245,13 +245,13 @@ def test_a_log_destination_that_fails(stage: Stage) -> None:
     answers = [Response(401, {}, b"who are you? https://evil.example/sign-in"), Response(200, {}, b"")]
     ship(stage, made.pk, answers[0])
     assert [stage.round(), stage.round(1)] == [1, 0]
-    arrived(stage, "Log shipping to SIEM fails")
+    arrived(stage, "Log shipping to SIEM is failing")
     assert "who are you" in stage.mailbox.text_of(0)
     assert "https://evil" not in stage.mailbox.text_of(0) + stage.mailbox.text_of(0, "html"), "no link of a stranger"
     stage.traveller.shift(timedelta(hours=1))
     ship(stage, made.pk, answers[1])
     stage.round()
-    arrived(stage, "Log shipping to SIEM fails", "Log shipping to SIEM works again")
+    arrived(stage, "Log shipping to SIEM is failing", "Log shipping to SIEM is working again")
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_log_destination_that_is_not_used_anymore(stage: Stage, change: str, e
     else:
         rows.delete()
     stage.round(1)
-    arrived(stage, "Log shipping to SIEM fails", end)
+    arrived(stage, "Log shipping to SIEM is failing", end)
 
 
 def ship(stage: Stage, destination_id: Any, answer: Response) -> None:
@@ -306,7 +306,7 @@ def test_a_plan_that_ends_unpaid(stage: Stage, settings: Any) -> None:
     assert stage.round(60) == 0
     Subscription.objects.filter(organization=stage.cast.org).update(status="active", past_due_since=None)
     stage.round()
-    assert {event["text"] for event in stage.events()[2:]} == {"Acme doesn’t respond", "The plan is paid"}
+    assert {event["text"] for event in stage.events()[2:]} == {"Acme isn’t responding", "The plan is paid"}
 
 
 def test_an_end_waits_until_there_is_a_plan_again(stage: Stage, settings: Any) -> None:
@@ -320,10 +320,10 @@ def test_an_end_waits_until_there_is_a_plan_again(stage: Stage, settings: Any) -
     stage.health("acme", HealthStatus.HEALTHY)
     stage.round()
     assert stage.round(6) == 0
-    arrived(stage, "Acme doesn’t respond")
+    arrived(stage, "Acme isn’t responding")
     own.update(status="active")
     assert stage.round(1) == 1
-    arrived(stage, "Acme doesn’t respond", "Acme responds again")
+    arrived(stage, "Acme isn’t responding", "Acme is responding again")
 
 
 def test_mail_that_waits_is_not_sent_once_its_organization_is_deleted(stage: Stage) -> None:

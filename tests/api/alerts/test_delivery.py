@@ -238,7 +238,7 @@ def test_there_may_be_nothing_to_test(cast: Cast, settings: Any) -> None:
 def test_a_mail_server_that_is_away_or_refuses_one_address(down: Stage) -> None:
     down.mailbox.refused["admin@example.com"] = "550 No such user"
     down.round()
-    assert down.subjects() == ["Acme doesn’t respond (Acme)"]
+    assert down.subjects() == ["Acme isn’t responding (Acme)"]
     states = dict(OutgoingMail.objects.values_list("address", "state"))
     assert states == {"owner@example.com": MailState.SENT, "admin@example.com": MailState.REFUSED}
 

@@ -67,10 +67,10 @@ async def test_a_vendor_that_goes_away_and_comes_back(stage: Stage, vendor: Fake
     assert await probed(stage, 0) == [0]
     await in_thread(lambda: load_vendor("http://127.0.0.1:9/mcp"))  # where nobody answers
     assert await probed(stage, 0.5, 0.5, 0.5, 0.5) == [0, 0, 1, 0]
-    await in_thread(lambda: arrived(stage, "Fake doesn’t respond"))
+    await in_thread(lambda: arrived(stage, "Fake isn’t responding"))
     await in_thread(lambda: load_vendor(vendor.url))
     assert await probed(stage, 0.5, 4, 1, 1) == [0, 0, 1, 0]
-    await in_thread(lambda: arrived(stage, "Fake doesn’t respond", "Fake responds again"))
+    await in_thread(lambda: arrived(stage, "Fake isn’t responding", "Fake is responding again"))
 
 
 async def test_calls_whose_credentials_the_vendor_rejects(
@@ -82,13 +82,13 @@ async def test_calls_whose_credentials_the_vendor_rejects(
     stage.traveller.shift(1)
     await agent.call(tenant.agent_key, "fake_write")
     assert await rounds(stage, 0, 1) == [1, 0]
-    await in_thread(lambda: arrived(stage, "Fake rejects its credentials"))
+    await in_thread(lambda: arrived(stage, "Fake rejects the stored credentials"))
     vendor.api_key = KEY
     answer = await agent.call(tenant.agent_key, "fake_write")
     assert "result" in answer.json(), answer.text
     assert await rounds(stage, 0, 5, 1) == [0, 1, 0]
-    ended = "Fake no longer rejects its credentials"
-    await in_thread(lambda: arrived(stage, "Fake rejects its credentials", ended))
+    ended = "Fake accepts the stored credentials again"
+    await in_thread(lambda: arrived(stage, "Fake rejects the stored credentials", ended))
 
 
 async def test_calls_of_which_many_fail(stage: Stage, tenant: Tenant, agent: Agent, vendor: FakeVendor) -> None:
@@ -97,11 +97,11 @@ async def test_calls_of_which_many_fail(stage: Stage, tenant: Tenant, agent: Age
     for _ in range(20):
         await agent.call(tenant.agent_key, "fake_write")
     assert await rounds(stage, 0, 1) == [1, 0]
-    await in_thread(lambda: arrived(stage, "Many calls to Fake fail"))
+    await in_thread(lambda: arrived(stage, "Many calls to Fake are failing"))
     assert (await in_thread(stage.events))[0]["detail"] == "20 of 21 calls failed within 10 minutes."
     assert await rounds(stage, 10, 1) == [1, 0]
     ended = "Calls to Fake are no longer failing in large numbers"
-    await in_thread(lambda: arrived(stage, "Many calls to Fake fail", ended))
+    await in_thread(lambda: arrived(stage, "Many calls to Fake are failing", ended))
 
 
 async def test_a_list_of_tools_that_changes(
@@ -140,11 +140,11 @@ def test_records_that_their_receiver_refuses(stage: Stage) -> None:
         platform.fail_next(Fault.answers(401))
         ship("Europe/Berlin")
         assert [stage.round(), stage.round(1)] == [1, 0]
-        arrived(stage, "Log shipping to SIEM fails")
+        arrived(stage, "Log shipping to SIEM is failing")
         stage.traveller.shift(timedelta(hours=1))
         ship("UTC")
         assert [stage.round(), stage.round(1)] == [1, 0]
-    arrived(stage, "Log shipping to SIEM fails", "Log shipping to SIEM works again")
+    arrived(stage, "Log shipping to SIEM is failing", "Log shipping to SIEM is working again")
 
 
 def test_an_agent_whose_end_comes_near(stage: Stage) -> None:

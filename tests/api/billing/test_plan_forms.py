@@ -53,7 +53,7 @@ def test_a_coupon_is_passed_on_and_a_wrong_one_is_shown(cast: Cast, stripe_api: 
     assert wrong.status_code == 422
     assert 'value="WINTER"' in text(wrong)
     assert 'id="id_coupon_error"' in text(wrong)
-    assert "This coupon isn’t valid." in text(wrong)
+    assert "This coupon isn’t valid. Check it, or subscribe without it." in text(wrong)
     assert not stripe_api.sessions
     assert send(cast, {**SUBSCRIBE, "coupon": " SPRING "}).status_code == 302
     (session,) = stripe_api.sessions.values()

@@ -93,10 +93,10 @@ class TestBeforeTheClientIsConfigured:
             call_command("vendor_doctor", "signin", stdout=said)
         assert f"register one at the vendor, then set {ID}, {SECRET}" in said.getvalue()
         *_, told = provider_checks.vendors()
-        assert (told.status, told.message) == (Status.OK, f"No one can sign in to Sign In: not set are {ID}, {SECRET}.")
+        assert (told.status, told.message) == (Status.OK, f"No one can sign in to Sign In. Set {ID}, {SECRET}.")
         monkeypatch.setenv(ID, "ours")
         *_, told = provider_checks.vendors()
-        assert (told.status, told.message) == (Status.WARNING, f"No one can sign in to Sign In: not set are {SECRET}.")
+        assert (told.status, told.message) == (Status.WARNING, f"No one can sign in to Sign In. Set {SECRET}.")
 
 
 class TestWithTheClient:

@@ -184,7 +184,7 @@ def test_an_identity_provider_that_answers(monkeypatch: pytest.MonkeyPatch, sett
 
 
 def test_an_empty_catalog(db: None) -> None:
-    assert only(provider_checks.vendors()) == (Status.ERROR, "The catalog has no vendor. Run load_vendors.")
+    assert only(provider_checks.vendors()) == (Status.ERROR, "The catalog has no vendors. Run load_vendors.")
     load_vendor("http://127.0.0.1:9/mcp")
     assert is_sound(provider_checks.vendors())
 

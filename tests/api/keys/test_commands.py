@@ -231,5 +231,5 @@ def test_a_key_that_is_not_made(arguments: list[str], words: str) -> None:
 
 def test_two_services_and_none_chosen(settings: LazySettings) -> None:
     settings.KEY_SERVICES = {"vault": None, "aws-kms": None}
-    with pytest.raises(CommandError, match="--with one of vault, aws-kms"):
+    with pytest.raises(CommandError, match="--with and one of: vault, aws-kms"):
         call_command("new_master_key", "2027")

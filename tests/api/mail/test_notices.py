@@ -128,7 +128,7 @@ def test_a_flood_of_changes_fills_no_mailbox(cast: Cast, mailbox: Mailbox, monke
     assert told("new_agent_key") == ["owner"]
     send_waiting()
     texts = [mailbox.text_of(place) for place in range(4) if mailbox.messages[place]["To"] == owner.email]
-    assert [words in " ".join(text.split()) for text in texts if "replaced credentials" in text] == [False, True]
+    assert [words in " ".join(text.split()) for text in texts if "replaced the credentials" in text] == [False, True]
     with time_machine.travel(clock.now() + notices.AN_HOUR, tick=False):
         change(cast.org, "admin")
     assert told("credential_replaced") == ["other_owner", "owner", "owner", "owner"]

@@ -19,7 +19,7 @@ from tests.api.oauth_ext.devices import Device, start_device
 from tests.factories.cast import Cast
 from tests.factories.races import at_once
 
-NOT_VALID = "This code isn’t valid or has expired."
+NOT_VALID = "This code isn’t valid or has expired. Compare it with the device’s screen, or start again there."
 
 
 @pytest.fixture

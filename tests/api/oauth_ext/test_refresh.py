@@ -300,8 +300,8 @@ def test_a_use_in_the_grace_period_is_in_the_log(cast: Cast, flow: Flow) -> None
 def test_the_page_of_apps_counts_the_branches(cast: Cast, flow: Flow) -> None:
     first = flow.tokens()["refresh_token"]
     page = flow.browser.get(f"/orgs/{cast.org.id}/apps")
-    assert "copies of its sign-in" not in page.content.decode()
+    assert "Its sign-in is in use in" not in page.content.decode()
     for _ in range(3):
         flow.refresh(first)
     page = flow.browser.get(f"/orgs/{cast.org.id}/apps")
-    assert "3 copies of its sign-in are in use" in page.content.decode()
+    assert "Its sign-in is in use in 3 places" in page.content.decode()

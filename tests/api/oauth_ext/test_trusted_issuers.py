@@ -167,7 +167,7 @@ def test_the_page_shows_what_is_wrong_and_keeps_the_input(cast: Cast, provider: 
     answer = browser.post(path, {"issuer": provider.url, "algorithms": ["ES256"]})
     assert answer.status_code == 422
     text = answer.content.decode()
-    assert "The issuer answers with status 500." in text
+    assert "The issuer responded with status 500." in text
     assert provider.url in text
 
 

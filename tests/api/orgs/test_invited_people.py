@@ -145,7 +145,7 @@ def test_the_message_has_the_link_and_no_table_has_it(api: Api, mailbox: Mailbox
     assert token
     assert token not in str(list(OutgoingMail.objects.values()))
     send_waiting()
-    assert mailbox.messages[0]["Subject"] == "Admin invites you to Acme"
+    assert mailbox.messages[0]["Subject"] == "Admin invites you to join Acme"
     [link] = LINK.findall(mailbox.text_of(0))
     assert link == f"{configured.BASE_URL}/invite/{token}"
     assert link in mailbox.text_of(0, "html")
@@ -314,8 +314,8 @@ def test_the_languages_of_people(api: Api, mailbox: Mailbox) -> None:
     invite(api, "stranger@example.com", "unknown@example.com")
     send_waiting()
     subjects = {message["To"]: message["Subject"] for message in mailbox.messages}
-    assert subjects["stranger@example.com"] == "Admin invites you to Acme"
-    assert subjects["unknown@example.com"] == "Admin lädt Sie zu Acme ein"
+    assert subjects["stranger@example.com"] == "Admin invites you to join Acme"
+    assert subjects["unknown@example.com"] == "Admin lädt Sie ein, Acme beizutreten"
 
 
 def test_an_organization_that_is_deleted_takes_its_messages_along(api: Api, mailbox: Mailbox) -> None:

@@ -395,9 +395,11 @@ def test_the_agents_that_a_token_was_shown_the_keys_of_are_named(api: Api) -> No
     assert [client.name for client in clients_shown_to(cast.org, cast.user("admin"), token=row)] == ["Deploy bot"]
     assert clients_shown_to(cast.other_org, cast.user("admin")) == []
     page = cast.client("admin").get(f"/profile/tokens/{row.pk}/revoke").content.decode()
-    assert "which go on working: Deploy bot." in page
+    assert "They keep working: Deploy bot." in page
     removal = cast.client("owner").get(f"/orgs/{cast.org.pk}/people/{cast.user('admin').pk}/remove").content.decode()
     assert "a key or secret of these agents: Bot by hand, Deploy bot." in removal
     assert other.name not in page + removal
     consequences = list(ORGANIZATION_ACTIONS["revoke-token"].consequences(row))
-    assert consequences[1:] == ["It was shown a key or secret of these agents, which go on working: Deploy bot."]
+    assert consequences[1:] == [
+        "A script with it was shown a key or secret of these agents, which keep working: Deploy bot."
+    ]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.db.models import QuerySet
+from django.utils import translation
 
 from audit.models import LogDestination
 from credentials.credential_scope import CredentialScope
@@ -16,6 +17,7 @@ from credentials.models import Credential
 from credentials.services.credentials import store_credential
 from gateway.catalog.registry import known_vendor
 from gateway.lib.errors import DomainError
+from gateway.lib.translated import translated
 from oauth_ext.models import Client
 from oauth_ext.services.service_clients import create_service_client, delete_service_client
 from orgs.errors import LimitReached
@@ -33,6 +35,7 @@ from tests.factories.races import at_once
 
 CAP = 3
 THREADS = 50
+RAISE_IT = "An operator can raise it."
 
 
 @dataclass(frozen=True)
@@ -71,19 +74,19 @@ KINDS = {
     ),
     "named keys": Kind(
         "NAMED_KEYS_PER_VENDOR",
-        "3 named keys for one vendor",
+        "3 named keys per vendor",
         make_key,
         lambda org: Credential.objects.filter(organization=org, scope=CredentialScope.NAMED_KEY.value),
     ),
     "open invitations": Kind(
         "INVITATIONS_PER_ORGANIZATION",
-        "3 open invitations",
+        "3 pending invitations",
         lambda actor, org, number: create_invitation(actor=actor, organization=org),
         lambda org: Invitation.objects.filter(organization=org),
     ),
     "destinations": Kind(
         "LOG_DESTINATIONS_PER_ORGANIZATION",
-        "3 log shipping destinations",
+        "3 log destinations",
         lambda actor, org, number: webhook_of(actor, org, f"SIEM {number}"),
         lambda org: LogDestination.objects.filter(org_id=org.pk),
     ),
@@ -107,11 +110,31 @@ def test_fifty_at_once_make_no_row_too_many(committed_cast: Cast, kind: Kind) ->
     refused = [result for result in results if isinstance(result, Exception)]
     assert len(refused) == THREADS - (CAP - 1)
     assert {(type(fault), str(fault)) for fault in refused} == {
-        (LimitReached, f"This organization has reached its limit of {kind.words}.")
+        (LimitReached, f"This organization has reached its limit of {kind.words}. {RAISE_IT}")
     }
     assert kind.rows(committed_cast.org).count() == CAP
     kind.make(other_owner, committed_cast.other_org, 1)  # another organization has room of its own
     assert kind.rows(committed_cast.other_org).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "german"),
+    [
+        ("agents", "Agenten"),
+        ("invitation emails per day", "Einladungen per E-Mail am Tag"),
+        ("log destinations", "Log-Ziele"),
+        ("management tokens per member", "Verwaltungs-Token je Mitglied"),
+        ("members", "Mitglieder"),
+        ("named keys per vendor", "benannte Schlüssel je Anbieter"),
+        ("pending invitations", "offene Einladungen"),
+        ("teams", "Teams"),
+        ("trusted identity providers", "vertrauenswürdige Identitätsanbieter"),
+    ],
+)
+def test_a_german_page_names_the_kind_in_german(kind: str, german: str) -> None:
+    with translation.override("de"):
+        said = translated(LimitReached(kind, CAP).message)
+    assert said == f"Diese Organisation hat ihr Limit erreicht (3 {german}). Ein Betreiber kann es erhöhen."
 
 
 def test_the_numbers_of_a_deployment_that_sets_none(settings: LazySettings) -> None:

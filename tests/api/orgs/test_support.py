@@ -61,7 +61,7 @@ def test_staff_who_never_signed_in_are_linked_by_a_verified_address(db: None) ->
 def test_a_claimed_address_gets_nothing_by_command(db: None, command: tuple[str, ...]) -> None:
     """A stranger signs in first with an address that nobody vouches for; the operator means somebody else."""
     thief = person_for_identity(issuer=ISSUER, sub="thief", claims={"email": "boss@example.com"})
-    with pytest.raises(CommandError, match=rf"doesn’t vouch for it: {thief.pk} \(boss\)\. Name by id the person"):
+    with pytest.raises(CommandError, match=rf"doesn’t vouch for it: {thief.pk} \(boss\)\. Give the person’s ID"):
         run(*(part.format("Boss@example.com") for part in command))
     assert User.objects.count() == 1, "no second person, with whom nobody could sign in"
     thief.refresh_from_db()

@@ -484,7 +484,7 @@ class TestMatrix:
             vendor="fake",
             expires_at=clock.now() + timedelta(days=2),
         )
-        assert "until <time" in text(agents.cast.client("admin").get(self.path(agents)))
+        assert "ends <time" in text(agents.cast.client("admin").get(self.path(agents)))
         answer = self.save(agents, had="fake", grant=[])
         assert notices(answer) == ["Access updated: 0 added, 1 removed."]
         assert answer.context["undo"] is None

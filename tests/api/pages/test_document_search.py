@@ -56,7 +56,7 @@ def test_a_hit_has_its_heading_its_document_and_an_excerpt() -> None:
 def test_nothing_found_is_said(query: str) -> None:
     page = search(query)
     assert hits(page) == []
-    assert ("No document has all of these words." in page) is bool(query.strip())
+    assert ("No document contains all of these words." in page) is bool(query.strip())
 
 
 def test_without_a_query_there_is_the_form_alone() -> None:

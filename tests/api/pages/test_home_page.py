@@ -71,7 +71,7 @@ def reject(site: Site, **changes: object) -> None:
 
 def test_an_organization_in_order_says_so_and_teaches(connected: Site) -> None:
     page = text(home(connected))
-    assert "All vendors respond and accept their credentials." in page
+    assert "All vendors are responding and accept the stored credentials." in page
     assert "You’re all caught up." in page
     assert "No calls in the last 7 days." in page
     assert "theirs" not in page.lower()
@@ -82,7 +82,7 @@ def test_a_vendor_that_is_down_says_since_when(connected: Site) -> None:
     (trouble,) = home(connected).context["troubles"]
     assert (trouble.vendor, trouble.is_down, trouble.rejected) == ("fake", True, False)
     page = text(home(connected))
-    assert f'<a href="{connected.path("proxy_pages:vendor", "fake")}">Fake</a> does not respond' in page
+    assert f'<a href="{connected.path("proxy_pages:vendor", "fake")}">Fake</a> is not responding' in page
     assert "No answer, 3 failures in a row" in page
 
 
@@ -133,12 +133,12 @@ def test_an_admin_sees_the_alerts_that_no_other_section_shows(connected: Site) -
     alert(theirs, AlertKind.ERROR_SPIKE, "fake", "Theirs")
     response = home(connected, "admin")
     assert sorted(waiting(response)) == [
-        "Log shipping to SIEM fails",
-        "Many calls to Fake fail",
-        "Notion rejects its credentials",
+        "Log shipping to SIEM is failing",
+        "Many calls to Fake are failing",
+        "Notion rejects the stored credentials",
     ]
     assert f"/orgs/{ours.id}/vendors/fake/activity" in text(response)
-    assert "Many calls to Fake fail" not in text(home(connected, "member"))
+    assert "Many calls to Fake are failing" not in text(home(connected, "member"))
 
 
 def alert(organization: Organization, kind: AlertKind, cause: str, label: str, **columns: Any) -> None:
@@ -217,7 +217,7 @@ def test_without_a_plan_calls_are_counted_and_the_logs_stay_closed(connected: Si
         assert (response.context["calls"], response.context["errors"]) == (1, 0)
         page = text(response)
         assert "needs an active plan" in page
-        assert "stored credentials" not in page
+        assert "stored credentials for" not in page
         assert ("The plan is not active" in waiting(response)) is (who == "owner")
     assert "needs an active plan" not in text(home(connected, "member"))
 

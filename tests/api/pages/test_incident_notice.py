@@ -109,7 +109,7 @@ def test_maintenance_is_told_from_its_beginning_and_the_worst_comes_first(cast: 
     publish()
     page = text(cast.client("member").get(people(cast)))
     assert "Large" in page
-    assert "1 more is open." in page
+    assert "1 more incident is open." in page
     assert "Later" not in page
     assert "Small" not in page
 

@@ -62,7 +62,7 @@ def test_details_are_of_ones_own_rows_without_the_credentials_name(logged: Site)
         status="denied",
         error_code="no_server_access",
         vendor="fake",
-        credential_scope="key",
+        credential_scope="named_key",
         credential_name="secret project",
     )
     foreign = add_call(org.id, user_id=str(logged.cast.user("admin").id))
@@ -73,7 +73,7 @@ def test_details_are_of_ones_own_rows_without_the_credentials_name(logged: Site)
         assert "The caller didn’t have access to this vendor." in page
         assert logged.path("orgs:server-access") not in page, "a page for admins"
         assert browser.get(f"{path}?entry={foreign.id}", headers=headers).status_code == 404
-    assert "secret project" in text(logged.owner().get(f"{logged.path(LOG)}?entry={mine.id}"))
+    assert "the key secret project" in text(logged.owner().get(f"{logged.path(LOG)}?entry={mine.id}"))
 
 
 def test_the_export_and_the_api_hold_ones_own_rows(logged: Site) -> None:

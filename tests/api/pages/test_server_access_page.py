@@ -136,8 +136,8 @@ def test_what_was_saved_is_undone_by_one_button(matrix: Site, query: str) -> Non
 def test_access_is_given_with_an_end_and_shown_with_it(matrix: Site, query: str) -> None:
     mine = team_of(matrix).pk if query else matrix.cast.user("member").id
     browser, form = matrix.cast.client("admin"), {"grant": [f"{mine}:fake"], "ends": "1d"}
-    assert "until <time" not in text(browser.get(path(matrix) + query))
-    assert "until <time" in text(browser.post(path(matrix) + query, form, follow=True))
+    assert "ends <time" not in text(browser.get(path(matrix) + query))
+    assert "ends <time" in text(browser.post(path(matrix) + query, form, follow=True))
     row = ServerAccess.objects.get(organization=matrix.cast.org, vendor="fake")
     assert row.expires_at is not None
     assert timedelta(hours=23) < row.expires_at - clock.now() <= timedelta(days=1)

@@ -166,8 +166,8 @@ def test_the_short_tool_list_is_compared_with_the_viewers_own_vendors(site: Site
         connect(organization, site.cast.user(who))
     page = text(setup(site))
     assert f"{MCP_URL}?tools=search" in page
-    assert "The short list has" not in page, "the sizes are not known yet"
+    assert "The short list takes up" not in page, "the sizes are not known yet"
     ToolSnapshot.objects.create(organization=site.cast.other_org, vendor="fake", credential_scope="", list_bytes=40_000)
-    assert "The short list has" not in text(setup(site)), "another organization's list"
+    assert "The short list takes up" not in text(setup(site)), "another organization's list"
     ToolSnapshot.objects.create(organization=site.cast.org, vendor="fake", credential_scope="", list_bytes=81_920)
-    assert "have 80.0 KB, about 20,480 tokens" in text(setup(site)).replace("\xa0", " ")
+    assert "take up 80.0 KB, about 20,480 tokens" in text(setup(site)).replace("\xa0", " ")

@@ -57,8 +57,8 @@ def test_each_part_says_its_state_since_when_and_its_share() -> None:
     page = Browser().get("/status")
     assert "Part of the service is not available." in text(page)
     assert "Not available" in text(page)
-    assert "66.66 % available" in text(page)
-    assert "100.00 % available" in text(page)
+    assert "66.66% available" in text(page)
+    assert "100.00% available" in text(page)
     found = Browser().get("/status.json").json()
     assert found["status"] == "down"
     assert state_of(found, CALLS)["status"] == "down"

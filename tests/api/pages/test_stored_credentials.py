@@ -209,7 +209,7 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("sent", "message"),
         [
-            ({"key_name": "Taken"}, "Another key for this vendor already has this name."),
+            ({"key_name": "Taken"}, "Another key for this vendor already has this name. Choose a different one."),
             ({"key_name": ""}, "This field is required."),
             ({"key_name": "a\u202eb"}, "Nothing was saved."),
             ({"apiKey": ""}, "This field is required."),
@@ -279,7 +279,7 @@ class TestKeys:
         browser, path = site.cast.client("admin"), self.page(site, key)
         answer = browser.post(path, {"action": "update", "key_name": "Taken", "key_team": ""})
         assert answer.status_code == 422
-        assert "Another key for this vendor already has this name." in words(answer)
+        assert "Another key for this vendor already has this name. Choose a different one." in words(answer)
         answer = browser.post(path, {"action": "update", "key_name": "EU", "key_team": str(team.id)})
         assert answer.status_code == 422
         assert Credential.objects.get(pk=key.pk).team_id is None

@@ -192,7 +192,7 @@ def test_one_key_of_a_vendor_for_a_team(site: Site, team: Team) -> None:
         site.path("orgs:team-access", str(team.id)), {"action": "bind-key", "key": str(second.id)}
     )
     assert response.status_code == 422
-    assert "This team already has another key for this vendor." in text(response)
+    assert "This team already has another key for this vendor. Unassign that one first." in text(response)
     assert bound(second) is None
     load_vendor("http://127.0.0.1:9/mcp", slug="other")
     third = make_key(site, "Third", slug="other")

@@ -227,7 +227,7 @@ def test_all_changes_are_approved_after_a_question_in_numbers(
     assert link not in text(open_page(site, "admin"))
     asked = open_page(site, approve="all")
     words = " ".join(text(asked).split())
-    assert "Approve all 4 changes of Fake?</strong> 1 changed, 1 new, 2 gone." in words
+    assert "Approve all 4 changes from Fake?</strong> 1 changed, 1 new, 2 gone." in words
     assert "3 of them are not shown in full below" in words
     assert "nobody has read" not in text(open_page(site, "admin", approve="all")), "an admin is not asked"
     form = {"action": "approve", "role": "member", "all": "1", "fingerprint": asked.context["fingerprint"]}

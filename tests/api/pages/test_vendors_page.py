@@ -96,7 +96,7 @@ def test_calls_that_are_held_back_are_told_beside_the_detail(troubled: Site, sha
     details = {row[0]: row[5] for row in table(text(page_of(troubled)))}
     held_back = "Calls are paused: the vendor could not be reached"
     assert details["Gamma"].startswith("timed out after 5 s, 3 failures in a row")
-    assert re.search(held_back + r" 6 times in a row. Retrying at \d\d:\d\d:\d\d UTC.", details["Gamma"])
+    assert re.search(held_back + r" 6 times in a row. Next attempt: \d\d:\d\d:\d\d UTC.", details["Gamma"])
     assert "paused" not in details["Alpha"]
     assert (
         "The vendor could not be reached 5 times in a row. The next call tries again; if it succeeds, calls resume."

@@ -175,7 +175,7 @@ async def test_a_foreign_origin_or_host_is_refused_on_every_route(agent: Agent, 
         assert answer.status_code == 403, path
         for host in ("evil.example", "testserver.evil.example", "testserver:80@evil.example", ""):
             answer = await agent.http.request(ROUTES[path], path, content=PING, headers=headers(jwt, {"Host": host}))
-            said = "The Host header is not ours." if "/cli" in path else "invalid_request"
+            said = "The Host header does not name this service." if "/cli" in path else "invalid_request"
             assert (answer.status_code, answer.json()["error"]) == (400, said), (path, host)
     assert sum(vendor.seen.values()) == 0
 

@@ -138,7 +138,7 @@ async def test_one_organizations_answers_do_not_use_up_anothers_share(large: Ven
         with pytest.raises(VendorProblem) as refused:
             await ask(large, vendor.url, "acme")
         assert refused.value.fault is VendorFault.UNAVAILABLE
-        assert "too many large answers" in refused.value.detail
+        assert "too many large responses" in refused.value.detail
         assert budget.held == kept.bytes
         assert await ask(large, vendor.url, "globex") == MIB
         kept.release()

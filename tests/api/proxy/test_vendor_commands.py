@@ -106,7 +106,10 @@ def test_trouble_is_marked_and_the_exit_code_says_so(connected: Cast, vendor: Fa
     assert complaint.startswith("3 of ")
     assert "tool name list devices! is called fake_list_devices_" in lines
     assert "! definition Tool 3 'twice' is left out: an earlier one has the same name." in lines
-    assert r"! definition Tool 4 'odd\x1b[2Jname' is left out: its name has not 1 to 128 printable characters." in lines
+    assert (
+        r"! definition Tool 4 'odd\x1b[2Jname' is left out: its name does not have 1 to 128 printable characters."
+        in lines
+    )
     assert "! definition Tool 5 is left out: it is not an object." in lines
     assert "\x1b" not in "".join(lines)
 
@@ -138,8 +141,8 @@ def test_what_is_odd_about_schemas_is_reported_with_the_tools_name(connected: Ca
     lines, complaint = doctor("fake", "--org", str(connected.org.id))
     assert complaint.startswith("4 of "), "two hide characters besides"
     assert [line for line in lines if line.startswith(("mended", "! reference", "reference"))] == [
-        r"! reference 'remote' has a $ref to 'https://vendor.example/a\x1b.json' in its inputSchema, out of it",
-        "! reference 'remote' has a $ref to 'x' in its outputSchema, out of it",
+        r"! reference 'remote' has a $ref out of its inputSchema, to 'https://vendor.example/a\x1b.json'",
+        "! reference 'remote' has a $ref out of its outputSchema, to 'x'",
         "mended 'bare': no description, no inputSchema",
         "mended 'blank': no description",
         "mended 'choice': anyOf at the root of its inputSchema, allOf at the root of its inputSchema",
@@ -179,7 +182,7 @@ def test_rejected_credentials(connected: Cast, vendor: FakeVendor) -> None:
     vendor.api_key = "another-key"
     lines, complaint = doctor("fake", "--org", str(connected.org.id))
     assert the_line(lines, "! initialize").startswith("! initialize HTTP 401, ")
-    assert complaint == "1 of 3 findings are trouble."
+    assert complaint == "1 of 3 findings are problems."
 
 
 def test_without_an_organization_only_the_bare_probe(connected: Cast, vendor: FakeVendor) -> None:

@@ -30,7 +30,7 @@ from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
 
 NOWHERE = "http://127.0.0.1:9/mcp"
-CROWDED = "Your organization has too many calls in progress at this vendor."
+CROWDED = "Your organization has too many calls in progress at this vendor. Try again in a moment."
 
 
 @pytest.fixture(autouse=True)

@@ -318,7 +318,7 @@ class TestStepUp:
         self, tenant: Tenant, agent: Agent, oauth_vendor: OAuthVendor, committed_cast: Cast
     ) -> None:
         text = await self._refused(agent, tenant.agent_key)
-        assert "wants more scopes for this call: write." in text
+        assert "requires more scopes for this call: write." in text
         assert text.endswith(f"/orgs/{tenant.organization.id}/vendors/signin/settings")
         assert (await row()).wanted_scope_list == ["write"]
         browser, org_id = await in_thread(lambda: committed_cast.client("owner")), committed_cast.org.id
@@ -341,7 +341,7 @@ class TestStepUp:
         assert "/profile/connections?" in await self._refused(agent, bearer)
         cli = await agent.cli(bearer, "write", {}, vendor="signin")
         assert cli.status_code == 403
-        assert "wants more scopes for this call: write." in cli.json()["error"]
+        assert "requires more scopes for this call: write." in cli.json()["error"]
         rows = await sync_to_async(lambda: list(VendorConnection.objects.all()))()
         assert {each.scope.value: each.wanted_scopes for each in rows} == {"organization": "", "person": "write"}
 

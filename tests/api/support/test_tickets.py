@@ -41,7 +41,7 @@ TICKETS = [
         "At whose end is the fault of req-timeout?",
         "req-timeout",
         ("req-timeout",),
-        ("The fault is at the vendor.",),
+        ("The fault lies with the vendor.",),
     ),
     Ticket(
         "Our calls to Shut fail: is it the vendor or the credential?",

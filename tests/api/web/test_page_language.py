@@ -111,6 +111,6 @@ def test_machines_get_the_same_answer_in_every_language(path: str) -> None:
 
 def test_dates_and_numbers_are_written_as_the_language_does() -> None:
     with override("de"):
-        assert (date_format(date(2026, 11, 26), "DATE_FORMAT"), grouped(12_345)) == ("26. Nov 2026", "12.345")
+        assert (date_format(date(2026, 11, 26), "DATE_FORMAT"), grouped(12_345)) == ("26. Nov. 2026", "12.345")
     with override("en"):
         assert (date_format(date(2026, 11, 26), "DATE_FORMAT"), grouped(12_345)) == ("26 Nov 2026", "12,345")

@@ -317,7 +317,7 @@ def test_headers_have_a_line_each_and_are_not_shown_again(cast: Cast) -> None:
 def test_a_replay_from_a_time(cast: Cast, destination: LogDestination) -> None:
     browser, address = cast.client("admin"), path(cast, "log-destination", destination.pk)
     done = browser.post(address, {"action": "replay", "since": "2026-01-31T08:00"}, follow=True)
-    assert notices(done) == ["SIEM will receive the records from that time again."]
+    assert notices(done) == ["SIEM will receive all records since that time again."]
     assert (
         AdminAuditEntry.objects.get(event_type="log_shipping.replayed").metadata["since"] == "2026-01-31T08:00:00.000Z"
     )

@@ -32,8 +32,8 @@ def slow() -> str:
     [
         (failed("could not be reached", 1), "nicht erreichbar, 1 Fehlschlag"),
         (failed("host name not found", 3), "Hostname nicht gefunden, 3 Fehlschläge in Folge"),
-        (failed("timed out after 10 s", 2), "keine Antwort innerhalb von 10 s, 2 Fehlschläge in Folge"),
-        (slow(), "langsam: Antwort nach 2500 ms"),
+        (failed("timed out after 10 s", 2), "keine Antwort innerhalb von 10\u00a0s, 2 Fehlschläge in Folge"),
+        (slow(), "langsam: Antwort nach 2500\u00a0ms"),
         ("answered HTTP 503, 1 failure", "antwortete mit HTTP 503, 1 Fehlschlag"),
         (
             "answered initialize with something that is not MCP; tool calls may fail",
