@@ -148,8 +148,8 @@ VENDOR_CALLS_QUEUED = 1_000
 OPEN_QUESTIONS_OF_VENDOR = max(1, VENDOR_CONNECTIONS_PER_ORIGIN // 2)
 OPEN_QUESTIONS_OF_ORGANIZATION = max(1, VENDOR_CALLS_PER_ORGANIZATION // 2)
 OPEN_QUESTIONS_OF_SUBJECT = 5
-# Resources that callers hear of, in one process: of all, at one vendor, of an organization, of a subject. And streams of
-# a vendor's own messages, each with one credential: they hold connections. docs/decisions/0113
+# Resources that callers hear of, in one process: of all, at one vendor, of an organization, of a subject. And streams
+# of a vendor's own messages, each with one credential: they hold connections. docs/decisions/0113
 SUBSCRIPTIONS = 10_000
 SUBSCRIPTIONS_AT_VENDOR = 4_000
 SUBSCRIPTIONS_OF_ORGANIZATION = 1_000

@@ -17,6 +17,7 @@ from proxy.calls.find_item import FoundItem, find_resource
 from proxy.calls.list_items import offered
 from proxy.calls.recorded_call import run_recorded
 from proxy.outcomes import BadArguments, Delivered, Failed, ItemOutcome, UnknownItem, VendorError
+from proxy.protocol import item_addresses
 from proxy.protocol.item_kinds import UNSUBSCRIBE, Capability
 from proxy.request_context import RequestContext
 from proxy.sessions.session_subscriptions import Subscription
@@ -81,6 +82,9 @@ async def _subscribe(context: RequestContext, call: ItemCall, row: OpenCall) -> 
 
 async def _unsubscribe(context: RequestContext, call: ItemCall, row: OpenCall) -> ItemOutcome:
     """Rights are not asked for: they may have ended, and nothing is told of the address."""
+    named = item_addresses.split(call.name, context.caller.catalog.by_slug) if call.vendor is None else None
+    if named is not None and not call.fault:
+        row.vendor, row.item = named[0], call.audited(named[1])
     refusal = await _unusable(context, call)
     if refusal is not None:
         return refusal

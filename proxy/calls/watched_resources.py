@@ -100,7 +100,7 @@ class WatchedResources:
 
     def _listen(self, watched: _Watched, destination: Destination, *, has_gap: bool) -> None:
         former, hub = watched.held, self._context.runtime.listening
-        if former is not None and former.key == destination.list_key:
+        if former is not None and former.key == destination.key:
             return
         if watched.subscription.address not in self._watched:
             return  # the stream has ended meanwhile

@@ -1,4 +1,4 @@
-"""The resources that sessions of callers are subscribed to, for all processes: any of them may hold the session's stream.
+"""The resources that sessions of callers are subscribed to, for all processes: any may hold the session's stream.
 
 Each is a field of a table in the exchange, sealed. docs/decisions/0113
 """

@@ -75,10 +75,6 @@ class Destination:
         key = self.key.apart(mark)
         return replace(self, key=key, capabilities=capabilities, shared_key=self.list_key, mark=mark)
 
-    def for_listening(self) -> Destination:
-        """The same place, with a session apart: the vendor's own messages come to it."""
-        return replace(self, key=self.key.apart(b"listening"), shared_key=self.list_key)
-
     def as_apart_as(self, other: Destination) -> Destination:
         """This place for the caller that `other` is for."""
         return self if other.capabilities is None else self.for_caller(other.mark, other.capabilities)

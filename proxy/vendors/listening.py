@@ -3,8 +3,9 @@ r"""Listens to one vendor with one credential, for all subscribers of this proce
     unheard --vendor asked--> kept --stream ends--> unheard, asked again after a pause
        |  \--refused by the vendor--> refused          +--address that nobody wants--> given up
        +--no answer in time--> unheard, and asked again
-A vendor of the earlier revisions is asked address by address, and speaks on the GET stream of a session apart. One of
-2026-07-28 is asked in `subscriptions/listen`: a stream with other addresses begins before the former one ends.
+A vendor of the earlier revisions is asked address by address, and speaks on the GET stream of the session that calls
+with this credential share: a resource may be of this session alone. One of 2026-07-28 is asked in
+`subscriptions/listen`: a stream with other addresses begins before the former one ends.
 An address that was kept before its stream ended is told as changed once it is kept again. docs/decisions/0113
 """
 
@@ -33,6 +34,7 @@ STEADY_S = 60.0  # a stream that lasted so long was none that fails
 LINGER_S = 2.0  # without an address, before the vendor's stream is left
 SETTLE_S = 0.05  # for addresses that come together
 ASKED_AT_ONCE = 8
+END_LOOK_S = 2.0  # between looks at whether the session is still the one that calls use
 MAX_PARENTS = 64  # of an announced address
 REFUSED = "The vendor does not announce changes of this resource."
 
@@ -68,7 +70,7 @@ class VendorListening:
     """One event loop. `on_end` is called when there is nothing to listen to any more."""
 
     def __init__(self, pool: SessionPool, destination: Destination, on_end: Callable[[], None]) -> None:
-        self._pool, self._destination, self._on_end = pool, destination.for_listening(), on_end
+        self._pool, self.destination, self._on_end = pool, destination, on_end
         self._interests: dict[str, set[Interest]] = {}
         self._kept: set[str] = set()  # by the vendor, in the stream that is open
         self._lost: set[str] = set()  # kept in the stream before, and not yet in this one
@@ -139,7 +141,7 @@ class VendorListening:
                 if asyncio.get_running_loop().time() - began_s >= STEADY_S:
                     failures = 0
                 if problem is not None:
-                    log.info("vendor not heard", vendor=self._destination.key.vendor, fault=problem.fault.value)
+                    log.info("vendor not heard", vendor=self.destination.key.vendor, fault=problem.fault.value)
                     self._fail(problem)
                     failures += 1
                     await self._pause(failures)
@@ -155,20 +157,20 @@ class VendorListening:
         except VendorProblem as problem:
             return problem
         except Exception:  # a fault with one vendor must not silence it for good
-            log.exception("listening to a vendor failed", vendor=self._destination.key.vendor)
+            log.exception("listening to a vendor failed", vendor=self.destination.key.vendor)
             return errors.unavailable()
         return errors.interrupted() if self._interests else None
 
     async def _listen(self) -> bool:
         """False if the vendor does not know the session. Raises: VendorProblem."""
         self._is_open.clear()
-        deadline = asyncio.get_running_loop().time() + self._destination.timeout_s
-        session = await self._pool.lease(self._destination, deadline=deadline)
+        deadline = asyncio.get_running_loop().time() + self.destination.timeout_s
+        session = await self._pool.lease(self.destination, deadline=deadline)
         listen = self._listen_anew if session.is_modern else self._listen_and_subscribe
         try:
             await listen(session)
         except StaleSession as stale:
-            self._pool.evict(self._destination, session, is_of_other_era=isinstance(stale, OtherEra))
+            self._pool.evict(self.destination, session, is_of_other_era=isinstance(stale, OtherEra))
             return False
         return True
 
@@ -189,7 +191,7 @@ class VendorListening:
     # --- vendors of the earlier revisions -----------------------------------------------------------------------------
 
     async def _listen_and_subscribe(self, session: VendorSession) -> None:
-        await _either(session.listen(self, ()), self._keep_subscribed(session))
+        await _either(session.listen(self, ()), self._keep_subscribed(session), _end_of(session))
 
     async def _keep_subscribed(self, session: VendorSession) -> None:
         """Until no address is wanted any more. Raises: VendorProblem; StaleSession."""
@@ -212,7 +214,7 @@ class VendorListening:
     async def _ask(
         self, session: VendorSession, method: str, addresses: Iterable[str]
     ) -> list[replies.VendorResult | replies.RpcError]:
-        deadline = asyncio.get_running_loop().time() + self._destination.timeout_s
+        deadline = asyncio.get_running_loop().time() + self.destination.timeout_s
         requests = (session.request(method, _named(own), deadline=deadline) for own in addresses)
         return await asyncio.gather(*requests)
 
@@ -256,7 +258,11 @@ class VendorListening:
                         self._settle(own, None)
                     else:
                         self._refuse(own, None)
-                await _either(_joined(current), self._until_others_are_wanted(wanted & self._honoured))
+                await _either(
+                    _joined(current), self._until_others_are_wanted(wanted & self._honoured), _end_of(session)
+                )
+                if session.is_ended:
+                    return None
                 if current.done():
                     return current.result()
         finally:
@@ -304,6 +310,12 @@ def _parents(address: str) -> list[str]:
     while len(found) < 2 * MAX_PARENTS and (end := address.rfind("/", 0, end)) > 0:
         found += [address[: end + 1], address[:end]]
     return [each for each in found if each != address]
+
+
+async def _end_of(session: VendorSession) -> None:
+    """Until the pool has given it up."""
+    while not session.is_ended:  # noqa: ASYNC110 (an event would cost each session of calls)
+        await asyncio.sleep(END_LOOK_S)
 
 
 async def _joined(task: asyncio.Task[None]) -> None:

@@ -44,6 +44,7 @@ class ListeningHub:
         self._places = SharedPlaces(of_all, of_vendor, of_organization, of_subject)
         self._streams = SharedPlaces(streams_of_vendor, streams_of_organization)
         self._listenings: dict[PoolKey, VendorListening] = {}
+        pool.on_resource_updated = self._updated
 
     @property
     def taken(self) -> int:
@@ -68,7 +69,7 @@ class ListeningHub:
 
         `is_promised`: as in `Interest`. `has_gap`: a change may have been missed before, even if others listened.
         """
-        key = destination.list_key
+        key = destination.key
         holders = ("all", key.vendor, principal.org_id, (principal.org_id, principal.subject))
         if not self._places.take(*holders):
             raise errors.unavailable("Too many resources are subscribed to.")
@@ -79,6 +80,7 @@ class ListeningHub:
                 self._places.give_back(*holders)
                 raise errors.unavailable("The gateway listens to this vendor with too many credentials.")
             listening = self._listenings[key] = VendorListening(self._pool, destination, lambda: self._end(key))
+        listening.destination = destination  # an equal key may have a newer one: of a credential that was sealed again
         held = HeldInterest(Interest(own, wake, is_promised=is_promised), key, holders)
         listening.add(held.interest, has_gap=has_gap)
         return held
@@ -98,6 +100,11 @@ class ListeningHub:
 
     async def aclose(self) -> None:
         await asyncio.gather(*(each.aclose() for each in list(self._listenings.values())), return_exceptions=True)
+
+    def _updated(self, key: PoolKey, address: str) -> None:
+        listening = self._listenings.get(key)
+        if listening is not None:
+            listening.updated(address)
 
     def _end(self, key: PoolKey) -> None:
         del self._listenings[key]

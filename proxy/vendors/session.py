@@ -56,6 +56,7 @@ TOOLS_CHANGED = "notifications/tools/list_changed"
 ITEMS_CHANGED = {
     "notifications/resources/list_changed": Capability.RESOURCES,
     "notifications/prompts/list_changed": Capability.PROMPTS,
+    UPDATED: Capability.UPDATES,
 }
 
 
@@ -80,6 +81,10 @@ class SessionListener(Protocol):
 
     def items_changed(self, key: PoolKey, capability: Capability) -> None:
         """The vendor announced a change of its resources or prompts."""
+        ...
+
+    def resource_updated(self, key: PoolKey, address: str) -> None:
+        """The vendor announced a change of a resource, in the middle of a call."""
         ...
 
     def secret_echoed(self, key: PoolKey, tool: str) -> None:
@@ -231,14 +236,15 @@ class VendorSession:
             "GET", prepared, None, deadline=now_s() + BEGIN_LISTENING_S, on_connected=self.on_connected
         )
         async with sent as answer:
-            if answer.status in (400, 404) and self.session_id is not None:
-                raise StaleSession(answer.status, None, is_certain=answer.status == 404)
-            if answer.status != 200 or not answer.is_event_stream:
-                raise_if_refused(answer)
-                raise errors.bad_response("it has no stream for its own messages")
-            sent.move_deadline(now_s() + LONGEST_LISTENING_S)
-            ear.opened(None)
-            await self._hear(answer, ear, sent, None)
+            if answer.status == 200 and answer.is_event_stream:
+                sent.move_deadline(now_s() + LONGEST_LISTENING_S)
+                ear.opened(None)
+                await self._hear(answer, ear, sent, None)
+                return
+            raise_if_refused(answer)
+        # Many servers answer 404 where they have no stream. A request says whether the session has ended.
+        await self._round_trip("ping", {}, now_s() + BEGIN_LISTENING_S)
+        raise errors.bad_response("it has no stream for its own messages")
 
     async def _hear(self, answer: VendorResponse, ear: Ear, sent: HttpExchange, message_id: int | None) -> None:
         """Until the end of the stream, or the result of `message_id`. Raises: VendorProblem."""
@@ -426,7 +432,11 @@ class VendorSession:
         elif message.method == TOOLS_CHANGED and self.listener is not None and self.destination is not None:
             self.listener.tools_changed(self.destination.list_key)
         elif message.method in ITEMS_CHANGED and self.listener is not None and self.destination is not None:
-            self.listener.items_changed(self.destination.list_key, ITEMS_CHANGED[message.method])
+            capability, key = ITEMS_CHANGED[message.method], self.destination.list_key
+            if capability is not Capability.UPDATES:
+                self.listener.items_changed(key, capability)
+            elif (address := replies.updated_address(message.raw)) is not None:
+                self.listener.resource_updated(key, address)
         elif pending.relay is not None:
             await pending.relay.put(message, pending.message_id, deadline=pending.deadline)
 

@@ -165,7 +165,7 @@ class ChangeWatch:
         return seen(self._context.runtime, self._context.caller, self._vendor, self._kinds)
 
 
-def stream_of(
+async def stream_of(
     context: RequestContext,
     vendor: Vendor | None,
     kinds: Iterable[Listed],
@@ -178,26 +178,27 @@ def stream_of(
     signal = None if draining.is_draining() else places.take(principal, session_id)
     if signal is None:
         return None
-    try:
-        watch = ChangeWatch(context, vendor, kinds, signal)
-    except BaseException:
-        places.give_back(principal, signal)
-        raise
+    watch: ChangeWatch | None = None
 
     async def end() -> None:
-        watch.resources.close()
+        if watch is not None:
+            watch.resources.close()
         places.give_back(principal, signal)
 
-    return EventStream(_events(watch, messages, subscriptions), on_end=end)
+    try:
+        watch = ChangeWatch(context, vendor, kinds, signal)
+        # Before the head of the answer: whoever has it hears of what comes next.
+        first = messages.first(await watch.begin(subscriptions))
+    except BaseException:
+        await end()
+        raise
+    return EventStream(_events(watch, messages, first), on_end=end)
 
 
-async def _events(
-    watch: ChangeWatch, messages: Messages, subscriptions: Iterable[Subscription]
-) -> AsyncIterator[bytes]:
+async def _events(watch: ChangeWatch, messages: Messages, first: bytes) -> AsyncIterator[bytes]:
     now_s = asyncio.get_running_loop().time
     until_s, look_s, said_s = now_s() + LONGEST_S, now_s() + LOOK_EVERY_S, now_s()
     yield b"retry: %d\n\n" % RETRY_MS
-    first = messages.first(await watch.begin(subscriptions))
     if first:
         yield sse.encode_event(first)
     while now_s() < until_s and not draining.is_draining():
@@ -241,7 +242,7 @@ async def of_session(request: HotPathRequest, route: Route) -> HttpResponseBase:
         if vendor is not None:
             check_scope(context, route, vendor)
         kinds = [kind for kind in Listed if kind is not Listed.TOOLS or not route.is_compact]
-        stream = stream_of(context, vendor, kinds, _OF_SESSION)
+        stream = await stream_of(context, vendor, kinds, _OF_SESSION)
         if stream is None:
             raise responses.no_more_streams()
         response = stream

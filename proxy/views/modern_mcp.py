@@ -141,7 +141,7 @@ async def _listen(
             first=lambda kept: subscriptions.begun(asked.id, [kind.value for kind in kinds], kept),
             last=subscriptions.ended(asked.id, _server()),
         )
-        stream = change_streams.stream_of(context, vendor, kinds, messages, [each.found for each in confirmed])
+        stream = await change_streams.stream_of(context, vendor, kinds, messages, [each.found for each in confirmed])
         if stream is not None:
             return stream
     return responses.events((subscriptions.begun(asked.id, ()), subscriptions.ended(asked.id, _server())))

@@ -95,9 +95,7 @@ class UpdatingVendor(ItemVendor):
             result = {"tools": self.tools, "ttlMs": 0, "cacheScope": "private"}
         else:
             result = json.loads(self._raw(method, body["params"]) or "{}")
-        return web.json_response(
-            {"jsonrpc": "2.0", "id": body["id"], "result": {"resultType": "complete", **result}}
-        )
+        return web.json_response({"jsonrpc": "2.0", "id": body["id"], "result": {"resultType": "complete", **result}})
 
     async def _stay_open(
         self, request: web.Request, session: str, wanted: set[str] | None, own_id: Any

@@ -12,11 +12,14 @@ import pytest
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
-from proxy.vendors import listening
+from proxy.protocol.item_kinds import Capability
+from proxy.runtime import Runtime
+from proxy.sessions import shared_changes
+from proxy.vendors import item_directory, listening, tool_directory
 from proxy.views import change_streams
 from tests.api.proxy import modern
 from tests.api.proxy.asking import begin, named, session_of
-from tests.api.proxy.conftest import Agent, headers
+from tests.api.proxy.conftest import Agent, headers, inside
 from tests.api.proxy.streams import Stream
 from tests.api.proxy.traces import rows
 from tests.factories.tenant import Tenant, restrict_tools
@@ -102,9 +105,8 @@ async def test_a_session_hears_of_changes_until_it_unsubscribes(
         assert (await subscribe(agent, tenant.agent_key, session, verb="unsubscribe")).json()["result"] == {}
         await vendor.announce(OWN, to_all=True)
         await silent(stream)
-    assert [(row.kind, row.item, row.status) for row in await rows()] == [
-        ("resource", each, "success") for each in (OWN, EXPOSED)
-    ]
+    kept = [(row.kind, row.vendor, row.item, row.status) for row in await rows()]
+    assert kept == [("resource", "fake", OWN, "success")] * 2
 
 
 async def test_the_modern_revision_acknowledges_what_it_will_tell(
@@ -327,9 +329,90 @@ async def test_a_subscription_ends_with_what_it_stands_on(
     await until(lambda: runtime.current().listening.taken <= 1)
 
 
-async def test_bounds(
-    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+async def test_a_subscription_made_at_another_process(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, other_process: Runtime
 ) -> None:
+    """And its end, and the end of the session."""
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream:
+        with inside(other_process):
+            assert "result" in (await subscribe(agent, tenant.agent_key, session)).json()
+        assert await stream.read() == update(), "it may have changed before this process listened"
+        await vendor.announce(OWN)
+        assert await stream.read() == update()
+        with inside(other_process):
+            assert "result" in (await subscribe(agent, tenant.agent_key, session, verb="unsubscribe")).json()
+        await until(lambda: runtime.current().listening.taken == 0)
+        await vendor.announce(OWN, to_all=True)
+        await silent(stream)
+        with inside(other_process):
+            await agent.http.delete("/v1/mcp", headers=headers(tenant.agent_key, named(session)))
+        assert await stream.read() is None
+
+
+@pytest.mark.parametrize("kind", ["tools", "prompts", "resources"])
+async def test_a_change_that_another_process_heard(
+    agent: Agent,
+    tenant: Tenant,
+    other_tenant: Tenant,
+    vendor: UpdatingVendor,
+    other_process: Runtime,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    """The streams of this process tell it, and its list is fetched again."""
+    for each in (tool_directory, item_directory):
+        monkeypatch.setattr(each, "REFETCH_AFTER_S", 0.0)
+    session = await session_of(agent, tenant.agent_key)
+    theirs = await session_of(agent, other_tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream, listening_to(other_tenant.agent_key, theirs) as other:
+        for process in (other_process, runtime.current()):
+            with inside(process):
+                await agent.rpc(tenant.agent_key, f"{kind}/list")
+        before = vendor.seen[f"{kind}/list"]
+        await agent.rpc(tenant.agent_key, f"{kind}/list")
+        assert vendor.seen[f"{kind}/list"] == before, "it is known"
+        [key] = other_process.pool._sessions
+        if kind == "tools":
+            other_process.pool.tools_changed(key)
+        else:
+            other_process.pool.items_changed(key, Capability(kind))
+        assert await stream.read() == {"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"}
+        await agent.rpc(tenant.agent_key, f"{kind}/list")
+        assert vendor.seen[f"{kind}/list"] == before + 1
+        await silent(other)
+
+
+async def test_changes_while_the_exchange_is_away_are_told(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, other_process: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the process that heard it, once it can; and a process that could not read tells of everything."""
+    monkeypatch.setattr(shared_changes, "_PAUSE_S", 0.1)
+
+    async def away(*values: object, **more: object) -> bool:
+        raise CoordinationUnavailable("away")
+
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream:
+        for process in (other_process, runtime.current()):
+            with inside(process):
+                await agent.rpc(tenant.agent_key, "tools/list")
+        with monkeypatch.context() as patch:
+            patch.setattr(other_process.shared_changes._exchange, "append", away)
+            [key] = other_process.pool._sessions
+            other_process.pool.tools_changed(key)
+            await silent(stream, 0.8)
+        assert (await stream.read() or {})["method"] == "notifications/tools/list_changed"
+        await silent(stream, 0.8)
+        here = runtime.current().shared_changes
+        with monkeypatch.context() as patch:
+            patch.setattr(here._exchange, "read_after", away)
+            await until(lambda: here._place is None)
+        heard = {(await stream.read() or {})["method"] for _ in range(3)}
+        assert heard == {f"notifications/{each}/list_changed" for each in ("tools", "prompts", "resources")}
+
+
+async def test_bounds(agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch) -> None:
     session = await session_of(agent, tenant.agent_key)
     live = runtime.current()
     monkeypatch.setattr(live.subscriptions, "_most", 1)
