@@ -139,7 +139,7 @@ class SharedChanges:
     async def _follow(self) -> None:
         while True:
             try:
-                if self._place is None:  # what was said meanwhile is not known
+                if self._place is None:  # something may have been said meanwhile
                     self._place = await self._exchange.end_of(LOG)
                     self._streams.announce_all()
                 self._place, found = await self._exchange.read_after(LOG, self._place, _LOOK_S)

@@ -286,7 +286,7 @@ class VendorListening:
             interest.tell()
 
     def _fail(self, problem: VendorProblem) -> None:
-        """Nobody waits any longer for an answer to this attempt."""
+        """End all waits for an answer to this attempt."""
         asking, self._asking = self._asking, {}
         for each in asking.values():
             if not each.done():

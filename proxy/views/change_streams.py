@@ -187,7 +187,7 @@ async def stream_of(
 
     try:
         watch = ChangeWatch(context, vendor, kinds, signal)
-        # Before the head of the answer: whoever has it hears of what comes next.
+        # Before the head of the answer: a client that has it hears of all that follows.
         first = messages.first(await watch.begin(subscriptions))
     except BaseException:
         await end()

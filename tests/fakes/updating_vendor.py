@@ -26,10 +26,12 @@ class _Open:
 
 @dataclass
 class UpdatingVendor(ItemVendor):
-    """`has_stream`: GET is answered with one. `keeps_none`: it acknowledges no address."""
+    """`has_stream`: GET is answered with one, else with `no_stream`. `keeps_none`: it acknowledges no address."""
 
     is_modern: bool = False
     has_stream: bool = True
+    no_stream: int = 405
+    announces: bool = True
     keeps_none: bool = False
     subscribed: dict[str, set[str]] = field(default_factory=dict)  # by session
     unsubscribed: Counter[str] = field(default_factory=Counter)
@@ -37,7 +39,7 @@ class UpdatingVendor(ItemVendor):
     most_streams: int = 0
 
     def declared(self) -> dict[str, Any]:
-        return {"tools": {}, "resources": {"subscribe": True}, "prompts": {}}
+        return {"tools": {}, "resources": {"subscribe": self.announces}, "prompts": {}}
 
     @property
     def wanted(self) -> list[str]:
@@ -67,7 +69,10 @@ class UpdatingVendor(ItemVendor):
             each.ended.set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        if request.method == "GET" and self.has_stream and "Last-Event-ID" not in request.headers:
+        if request.method == "GET" and not self.has_stream:
+            self.seen["GET"] += 1
+            return web.Response(status=self.no_stream)
+        if request.method == "GET" and "Last-Event-ID" not in request.headers:
             self.seen["GET"] += 1
             if request.headers.get("X-Api-Key") != self.api_key:
                 return web.Response(status=401)

@@ -9,9 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
+from credentials.models import Credential
+from credentials.services.credentials import delete_credential
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
+from proxy.calls.subscribe_item import NOT_ANNOUNCED
 from proxy.protocol.item_kinds import Capability
 from proxy.runtime import Runtime
 from proxy.sessions import shared_changes
@@ -22,7 +25,8 @@ from tests.api.proxy.asking import begin, named, session_of
 from tests.api.proxy.conftest import Agent, headers, inside
 from tests.api.proxy.streams import Stream
 from tests.api.proxy.traces import rows
-from tests.factories.tenant import Tenant, restrict_tools
+from tests.factories.cast import Cast
+from tests.factories.tenant import Tenant, connect, load_vendor, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.updating_vendor import UpdatingVendor
 from tests.fakes.vendor import running_vendor
@@ -250,6 +254,69 @@ async def test_a_vendor_that_announces_nothing_or_refuses(
         assert begun is not None
         assert begun["params"]["notifications"] == {}
     await until(lambda: runtime.current().listening.taken == 0)
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 500])
+async def test_a_vendor_without_a_stream_keeps_its_session(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, status: int
+) -> None:
+    """Nothing is promised that cannot be kept."""
+    vendor.has_stream, vendor.no_stream = False, status
+    session = await session_of(agent, tenant.agent_key)
+    answer = await subscribe(agent, tenant.agent_key, session)
+    if vendor.is_modern:
+        assert "result" in answer.json()
+    else:
+        assert answer.json()["error"]["code"] == -32603
+        assert (vendor.seen["resources/subscribe"], vendor.seen["initialize"]) == (0, 1)
+        (row,) = await rows()
+        assert (row.kind, row.item, row.status) == ("resource", OWN, "error")
+
+
+async def test_a_vendor_that_does_not_announce(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, committed_cast: Cast
+) -> None:
+    async with running_vendor(UpdatingVendor, announces=False) as quiet:
+        await in_thread(lambda: load_vendor(quiet.url, slug="quiet"))
+        await in_thread(lambda: connect(tenant.organization, tenant.owner, "quiet"))
+        session = await session_of(agent, tenant.agent_key)
+        answer = await subscribe(agent, tenant.agent_key, session, "quiet+test://static-text")
+        assert answer.json()["error"] == {"code": -32602, "message": NOT_ANNOUNCED}
+        assert "result" in (await subscribe(agent, tenant.agent_key, session)).json()
+        both = await subscribe(agent, tenant.agent_key, session, OWN)
+        assert "Several vendors" in both.json()["error"]["message"]
+
+
+async def test_a_replaced_credential_is_listened_with(agent: Agent, tenant: Tenant, vendor: UpdatingVendor) -> None:
+    """The resource may be another one with it."""
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        vendor.api_key = "new-key"
+        await in_thread(lambda: connect(tenant.organization, tenant.owner, apiKey="new-key"))
+        while (await stream.read() or {})["method"] != UPDATED:
+            pass
+        await until(lambda: vendor.headers.get("X-Api-Key") == "new-key" or vendor.is_modern)
+        await vendor.announce(OWN)
+        while (await stream.read() or {})["method"] != UPDATED:
+            pass
+
+
+async def test_a_vendor_that_is_disconnected_is_heard_no_more(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor
+) -> None:
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        credential = await in_thread(lambda: Credential.objects.get(organization=tenant.organization))
+        await in_thread(lambda: delete_credential(actor=tenant.owner, credential=credential))
+        heard = {(await stream.read() or {})["method"] for _ in range(3)}
+        assert UPDATED not in heard
+        await until(lambda: runtime.current().listening.taken <= 1)
+        await vendor.announce(OWN, to_all=True)
+        await silent(stream)
 
 
 async def test_a_change_while_the_vendor_is_away_is_told(agent: Agent, tenant: Tenant, vendor: UpdatingVendor) -> None:
