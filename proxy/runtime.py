@@ -32,6 +32,7 @@ from proxy.process_gauges import ProcessGauges
 from proxy.protocol.item_kinds import CAPABILITIES, Capability
 from proxy.rate_limited_calls import RateLimitedCalls
 from proxy.secret_echo_detector import SecretEchoDetector
+from proxy.sessions.listening_hub import ListeningHub
 from proxy.sessions.question_desk import QuestionDesk
 from proxy.sessions.session_states import SessionStates
 from proxy.sessions.session_subscriptions import SessionSubscriptions
@@ -42,7 +43,6 @@ from proxy.vendor_tokens import VendorTokens
 from proxy.vendors.destination import PoolKey
 from proxy.vendors.era_verdicts import configured_verdicts
 from proxy.vendors.item_directory import ItemDirectory, configured_items
-from proxy.vendors.listening_hub import ListeningHub
 from proxy.vendors.pool import SessionPool, configured_pool
 from proxy.vendors.stored_lists import StoredLists
 from proxy.vendors.tool_directory import ToolDirectory, configured_directory

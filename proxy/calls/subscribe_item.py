@@ -20,11 +20,11 @@ from proxy.outcomes import BadArguments, Delivered, Failed, ItemOutcome, Unknown
 from proxy.protocol import item_addresses
 from proxy.protocol.item_kinds import UNSUBSCRIBE, Capability
 from proxy.request_context import RequestContext
+from proxy.sessions.listening_hub import HeldInterest
 from proxy.sessions.session_subscriptions import Subscription
 from proxy.timing import Timing
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.listening import REFUSED, RefusedByVendor
-from proxy.vendors.listening_hub import HeldInterest
 
 CONFIRM_WITHIN_S = 8.0
 # For the stream to take over, in this process. In another one it asks the vendor itself.

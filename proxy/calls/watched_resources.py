@@ -12,10 +12,10 @@ from proxy.calls.open_destination import usable_now
 from proxy.outcomes import Denied
 from proxy.protocol.item_kinds import Capability
 from proxy.request_context import RequestContext
+from proxy.sessions.listening_hub import HeldInterest
 from proxy.sessions.session_subscriptions import Subscription
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
-from proxy.vendors.listening_hub import HeldInterest
 
 log = structlog.get_logger(__name__)
 
