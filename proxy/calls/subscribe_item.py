@@ -85,13 +85,12 @@ async def _unsubscribe(context: RequestContext, call: ItemCall, row: OpenCall) -
     named = item_addresses.split(call.name, context.caller.catalog.by_slug) if call.vendor is None else None
     if named is not None and not call.fault:
         row.vendor, row.item = named[0], call.audited(named[1])
-    refusal = await _unusable(context, call)
-    if refusal is not None:
-        return refusal
-    if context.session is not None:
+    # First: a vendor that does not answer at the moment keeps none.
+    if context.session is not None and not call.fault:
         await context.runtime.subscriptions.remove(context.session, call.name)
         context.runtime.shared_changes.session_changed(context.session)
-    return Delivered(b"{}", is_error=False)
+    refusal = await _unusable(context, call)
+    return Delivered(b"{}", is_error=False) if refusal is None else refusal
 
 
 async def _confirmed(context: RequestContext, call: ItemCall, row: OpenCall) -> Confirmed | ItemOutcome:

@@ -211,7 +211,7 @@ async def _events(watch: ChangeWatch, messages: Messages, first: bytes) -> Async
                 yield sse.encode_event(message)
                 said_s = now_s()
             look_s = now_s() + LOOK_EVERY_S
-            if has_news:
+            if has_news or any(found):
                 await asyncio.sleep(LEAST_GAP_S)
         if now_s() - said_s >= PING_EVERY_S:
             yield sse.COMMENT_PING

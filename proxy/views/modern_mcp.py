@@ -46,6 +46,7 @@ from proxy.views.progress_response import accepts_events, respond_with_progress
 from proxy.views.route import Route, count
 
 CallT = TypeVar("CallT", ToolCall, ItemCall)
+MAX_ADDRESSES_READ = 1_000  # of one subscription
 _NOTHING = progress.Wanted(None, None)
 
 
@@ -149,7 +150,8 @@ async def _listen(
 
 async def _confirmed(context: RequestContext, vendor: Vendor | None, addresses: Sequence[str]) -> list[Confirmed]:
     """Those that the caller may hear of, and that their vendors announce."""
-    some = list(dict.fromkeys(addresses))[: settings.SUBSCRIPTIONS_OF_SESSION]
+    # A body has room for a million of them.
+    some = list(dict.fromkeys(addresses[:MAX_ADDRESSES_READ]))[: settings.SUBSCRIPTIONS_OF_SESSION]
     calls = [item_call(context, vendor, item_kinds.SUBSCRIBE, {"uri": address}) for address in some]
     found = await asyncio.gather(*(confirm(context, call) for call in calls))
     return [each for each in found if isinstance(each, Confirmed)]

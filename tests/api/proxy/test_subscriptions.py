@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from credentials.models import Credential
 from credentials.services.credentials import delete_credential
+from gateway import draining
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
@@ -380,18 +382,21 @@ async def test_a_store_that_is_away_is_said(
     assert (await subscribe(agent, tenant.agent_key, session)).status_code == 503
 
 
-@pytest.mark.parametrize("kind", ["key", "session"])
+@pytest.mark.parametrize("kind", ["key", "session", "process"])
 async def test_a_subscription_ends_with_what_it_stands_on(
-    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, kind: str
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
+    monkeypatch.setattr(draining, "_draining", threading.Event())
     session = await session_of(agent, tenant.agent_key)
     async with listening_to(tenant.agent_key, session) as stream:
         await subscribe(agent, tenant.agent_key, session)
         await until(lambda: vendor.wanted == [OWN])
         if kind == "key":
             await in_thread(lambda: mint_agent_key(actor=tenant.owner, client=tenant.client))
-        else:
+        elif kind == "session":
             await agent.http.delete("/v1/mcp", headers=headers(tenant.agent_key, named(session)))
+        else:
+            draining.begin()
         assert await stream.read() is None
     await until(lambda: runtime.current().listening.taken <= 1)
 
