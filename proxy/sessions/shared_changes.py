@@ -27,7 +27,7 @@ LOG = "changes"
 KEPT_S = 600
 GATHER_S = 0.5  # changes that are told together: a vendor may announce at any rate
 MAX_WAITING = 2_000  # changes; past it, streams of all processes look at everything
-_LOOK_S = 5.0
+_LOOK_S = 3.0  # less than the longest wait of an exchange: a late answer is no silence
 _PAUSE_S = 1.0  # while the exchange is away
 _AAD = LOG.encode()
 
