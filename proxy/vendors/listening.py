@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from typing import Any
 
 import structlog
@@ -34,6 +34,7 @@ STEADY_S = 60.0  # a stream that lasted so long was none that fails
 LINGER_S = 2.0  # without an address, before the vendor's stream is left
 SETTLE_S = 0.05  # for addresses that come together
 ASKED_AT_ONCE = 8
+ASK_AGAIN_S = 15.0
 END_LOOK_S = 2.0  # between looks at whether the session is still the one that calls use
 MAX_PARENTS = 64  # of an announced address
 REFUSED = "The vendor does not announce changes of this resource."
@@ -199,24 +200,44 @@ class VendorListening:
         while True:
             self._changed.clear()
             missing = [own for own in self._interests if own not in self._kept]
-            for start in range(0, len(missing), ASKED_AT_ONCE):
-                some = missing[start : start + ASKED_AT_ONCE]
-                for own, answer in zip(some, await self._ask(session, SUBSCRIBE, some), strict=True):
+            for own, answer in await self._ask(session, SUBSCRIBE, missing):
+                if isinstance(answer, VendorProblem):
+                    self._end_asking(own, answer)
+                else:
                     self._settle(own, answer if isinstance(answer, replies.RpcError) else None)
             unwanted = [own for own in self._kept if own not in self._interests]
             self._kept.difference_update(unwanted)
-            for start in range(0, len(unwanted), ASKED_AT_ONCE):
-                await self._ask(session, UNSUBSCRIBE, unwanted[start : start + ASKED_AT_ONCE])
+            await self._ask(session, UNSUBSCRIBE, unwanted)
             if not self._changed.is_set() and not await self._is_wanted():
                 return
-            await self._changed.wait()
+            # An address without an answer is asked for again: it must not take the others' stream from them.
+            has_all = self._interests.keys() <= self._kept
+            await _either(self._changed.wait(), *(() if has_all else (asyncio.sleep(ASK_AGAIN_S),)))
 
     async def _ask(
-        self, session: VendorSession, method: str, addresses: Iterable[str]
-    ) -> list[replies.VendorResult | replies.RpcError]:
-        deadline = asyncio.get_running_loop().time() + self.destination.timeout_s
-        requests = (session.request(method, _named(own), deadline=deadline) for own in addresses)
-        return await asyncio.gather(*requests)
+        self, session: VendorSession, method: str, addresses: Sequence[str]
+    ) -> list[tuple[str, replies.VendorResult | replies.RpcError | VendorProblem]]:
+        """Raises: StaleSession; VendorProblem for a refused credential."""
+        found: list[tuple[str, replies.VendorResult | replies.RpcError | VendorProblem]] = []
+        for start in range(0, len(addresses), ASKED_AT_ONCE):
+            some = addresses[start : start + ASKED_AT_ONCE]
+            deadline = asyncio.get_running_loop().time() + self.destination.timeout_s
+            requests = (session.request(method, _named(own), deadline=deadline) for own in some)
+            answers = await asyncio.gather(*requests, return_exceptions=True)
+            for own, answer in zip(some, answers, strict=True):
+                if isinstance(answer, VendorProblem) and not answer.is_rejection:
+                    found.append((own, answer))
+                elif isinstance(answer, BaseException):
+                    raise answer
+                else:
+                    found.append((own, answer))
+        return found
+
+    def _end_asking(self, own: str, problem: VendorProblem) -> None:
+        asking = self._asking.pop(own, None)
+        if asking is not None and not asking.done():
+            asking.set_exception(problem.copy())
+            asking.exception()
 
     def _settle(self, own: str, refusal: replies.RpcError | None) -> None:
         if refusal is not None:

@@ -32,6 +32,7 @@ class UpdatingVendor(ItemVendor):
     has_stream: bool = True
     no_stream: int = 405
     announces: bool = True
+    silent_about: set[str] = field(default_factory=set)  # earlier revisions: subscriptions without an answer
     keeps_none: bool = False
     subscribed: dict[str, set[str]] = field(default_factory=dict)  # by session
     unsubscribed: Counter[str] = field(default_factory=Counter)
@@ -126,6 +127,8 @@ class UpdatingVendor(ItemVendor):
         if method in self.errors or method not in ("resources/subscribe", "resources/unsubscribe"):
             return await super()._answer(request, body)
         uri = body["params"]["uri"]
+        if uri in self.silent_about:
+            await asyncio.sleep(60)
         if method == "resources/subscribe":
             self.subscribed.setdefault(session, set()).add(uri)
         else:

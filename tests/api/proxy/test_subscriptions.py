@@ -9,13 +9,16 @@ from typing import Any
 
 import httpx
 import pytest
+from django.conf import LazySettings
 
 from credentials.models import Credential
 from credentials.services.credentials import delete_credential
 from gateway import draining
+from gateway.coordination.rules import Rule
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.services.agent_keys import mint_agent_key
 from proxy import runtime
+from proxy.calls import subscribe_item
 from proxy.calls.subscribe_item import NOT_ANNOUNCED
 from proxy.protocol.item_kinds import Capability
 from proxy.runtime import Runtime
@@ -273,6 +276,42 @@ async def test_a_vendor_without_a_stream_keeps_its_session(
         assert (vendor.seen["resources/subscribe"], vendor.seen["initialize"]) == (0, 1)
         (row,) = await rows()
         assert (row.kind, row.item, row.status) == ("resource", OWN, "error")
+
+
+async def test_an_address_that_the_vendor_does_not_answer_takes_nothing_from_others(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if vendor.is_modern:
+        pytest.skip("one request names all addresses")
+    monkeypatch.setattr(subscribe_item, "CONFIRM_WITHIN_S", 0.5)
+    vendor.silent_about.add("file:///notes.md")
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        answer = await subscribe(agent, tenant.agent_key, session, "fake+file:///notes.md")
+        assert answer.json()["error"]["data"]["reason"] == "vendor_timeout"
+        await vendor.announce(OWN)
+        assert await stream.read() == update()
+        assert vendor.seen["GET"] == 1
+
+
+async def test_an_organization_and_its_streams_have_bounds(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.NEW_SUBSCRIPTIONS = Rule("subscriptions", limit=1, window_s=3600)
+    session = await session_of(agent, tenant.agent_key)
+    assert "result" in (await subscribe(agent, tenant.agent_key, session)).json()
+    more = await subscribe(agent, tenant.agent_key, session, "fake+file:///notes.md")
+    assert more.json()["error"]["message"] == subscribe_item.TOO_MANY_OF_ORGANIZATION
+    hub = runtime.current().listening
+    monkeypatch.setattr(hub._streams, "_most", (0, 0))
+    async with running_vendor(UpdatingVendor) as second:
+        await in_thread(lambda: load_vendor(second.url, slug="second"))
+        await in_thread(lambda: connect(tenant.organization, tenant.owner, "second"))
+        full = await subscribe(agent, tenant.agent_key, session, "second+test://static-text")
+        assert full.json()["error"]["data"]["reason"] == "vendor_unavailable"
+        assert second.seen["GET"] == 0
 
 
 async def test_a_vendor_that_does_not_announce(
