@@ -402,6 +402,7 @@ async def test_nothing_is_told_while_rights_cannot_be_confirmed(
         await silent(stream, 0.2)
         with monkeypatch.context() as away:
             away.setattr(live.store, "read_epochs", unknown)
+            await asyncio.sleep(0.2)  # a look under way has read the epochs already
             unheard = asyncio.ensure_future(stream.read())
             await vendor.announce(OWN)
             await asyncio.sleep(0.3)
