@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import structlog
 from django.conf import settings
@@ -28,13 +29,18 @@ from proxy.caller_cache import CallerCache
 from proxy.key_presence import stay_present
 from proxy.outbox_relay import keep_relaying
 from proxy.process_gauges import ProcessGauges
+from proxy.protocol.item_kinds import CAPABILITIES, Capability
 from proxy.rate_limited_calls import RateLimitedCalls
 from proxy.secret_echo_detector import SecretEchoDetector
+from proxy.sessions.listening_hub import ListeningHub
 from proxy.sessions.question_desk import QuestionDesk
 from proxy.sessions.session_states import SessionStates
+from proxy.sessions.session_subscriptions import SessionSubscriptions
+from proxy.sessions.shared_changes import SharedChanges
 from proxy.sessions.stream_places import StreamPlaces
 from proxy.tool_change_detector import ToolChangeDetector
 from proxy.vendor_tokens import VendorTokens
+from proxy.vendors.destination import PoolKey
 from proxy.vendors.era_verdicts import configured_verdicts
 from proxy.vendors.item_directory import ItemDirectory, configured_items
 from proxy.vendors.pool import SessionPool, configured_pool
@@ -80,6 +86,9 @@ class Runtime:
     session_states: SessionStates
     questions: QuestionDesk
     streams: StreamPlaces
+    shared_changes: SharedChanges
+    subscriptions: SessionSubscriptions
+    listening: ListeningHub
     sweeper: asyncio.Task[None] | None = None
     relay: asyncio.Task[None] | None = None
     gauges: asyncio.Task[None] | None = None
@@ -94,6 +103,8 @@ class Runtime:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+        await self.listening.aclose()
+        await self.shared_changes.aclose()
         await self.questions.aclose()
         await self.results.settled()
         await self.vendor_tokens.aclose()
@@ -139,6 +150,7 @@ async def start() -> None:
     found = current()
     if backend.uses_outbox():
         found.relay = asyncio.ensure_future(keep_relaying(found.store, found.caller_cache))
+    await found.shared_changes.follow()
     found.presence = asyncio.ensure_future(stay_present(found.caller_cache.run_in_write_thread))
     if settings.METRICS_ADDRESS:
         found.gauges = asyncio.ensure_future(_keep_writing_figures(found))
@@ -198,6 +210,7 @@ def _build() -> Runtime:
     rate_limited = RateLimitedCalls(caller_cache)
     exchange = backend.exchange()
     items = configured_items(pool)
+    streams = _streams()
     return Runtime(
         *(
             store,
@@ -219,21 +232,52 @@ def _build() -> Runtime:
         vendor_tokens=VendorTokens(caller_cache),
         session_states=SessionStates(store, exchange, settings.SECRET_KEY.encode()),
         questions=_question_desk(exchange),
-        streams=_streams(directory, items),
+        streams=streams,
+        shared_changes=_shared_changes(exchange, streams, directory, items),
+        subscriptions=SessionSubscriptions(
+            exchange, settings.SECRET_KEY.encode(), most=settings.SUBSCRIPTIONS_OF_SESSION
+        ),
+        listening=_listening(pool),
     )
 
 
-def _streams(directory: ToolDirectory, items: ItemDirectory) -> StreamPlaces:
-    """With a word to each stream when a list of its organization changes."""
-    streams = StreamPlaces(
+def _streams() -> StreamPlaces:
+    return StreamPlaces(
         of_all=settings.CHANGE_STREAMS,
         of_organization=settings.CHANGE_STREAMS_OF_ORGANIZATION,
         of_subject=settings.CHANGE_STREAMS_OF_SUBJECT,
     )
+
+
+def _shared_changes(
+    exchange: Exchange, streams: StreamPlaces, directory: ToolDirectory, items: ItemDirectory
+) -> SharedChanges:
+    """With a word to each stream when a list of its organization changes."""
+
+    def mark_outdated(org_id: UUID, place: bytes, name: str) -> None:
+        key = PoolKey(org_id, "", org_id, place)  # the digest alone counts
+        if name == "tools":
+            directory.mark_outdated(key)
+        elif name in CAPABILITIES:
+            items.mark_outdated(key, Capability(name))
+
+    changes = SharedChanges(exchange, settings.SECRET_KEY.encode(), streams, mark_outdated)
     directory.on_fetched_list = items.on_fetched_list = lambda key: streams.announce(key.org_id)
-    directory.on_announced = lambda key: streams.announce(key.org_id, (key.digest, "tools"))
-    items.on_announced = lambda key, capability: streams.announce(key.org_id, (key.digest, capability.value))
-    return streams
+    directory.on_announced = lambda key: changes.list_changed(key.org_id, key.digest, "tools")
+    items.on_announced = lambda key, capability: changes.list_changed(key.org_id, key.digest, capability.value)
+    return changes
+
+
+def _listening(pool: SessionPool) -> ListeningHub:
+    return ListeningHub(
+        pool,
+        of_all=settings.SUBSCRIPTIONS,
+        of_vendor=settings.SUBSCRIPTIONS_AT_VENDOR,
+        of_organization=settings.SUBSCRIPTIONS_OF_ORGANIZATION,
+        of_subject=settings.SUBSCRIPTIONS_OF_SUBJECT,
+        streams_of_vendor=settings.LISTENING_STREAMS_OF_VENDOR,
+        streams_of_organization=settings.LISTENING_STREAMS_OF_ORGANIZATION,
+    )
 
 
 def _question_desk(exchange: Exchange) -> QuestionDesk:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 MAX_TAKEN = 100  # messages at once
+LOG_ENTRIES = 10_000  # of one log, the newest
 
 
 class Exchange(Protocol):
@@ -30,6 +31,28 @@ class Exchange(Protocol):
 
     async def take(self, box: str, wait_s: float) -> list[bytes]:
         """Remove and return the messages of a box, the oldest first; [] after `wait_s` without one."""
+        ...
+
+    async def set_field(self, name: str, field: bytes, value: bytes, *, ttl_s: int, most: int) -> bool:
+        """Set one field of a table, which is kept for `ttl_s` from now. False, and no change, past `most` fields."""
+        ...
+
+    async def remove_field(self, name: str, field: bytes) -> None: ...
+
+    async def fields(self, name: str, *, ttl_s: int) -> dict[bytes, bytes]:
+        """All fields of a table, which is kept for `ttl_s` from now."""
+        ...
+
+    async def append(self, log: str, entry: bytes, ttl_s: int) -> None:
+        """Add an entry to a log, which any number of processes read. It is kept for `ttl_s` at least."""
+        ...
+
+    async def end_of(self, log: str) -> str:
+        """The place behind the last entry."""
+        ...
+
+    async def read_after(self, log: str, place: str, wait_s: float) -> tuple[str, list[bytes]]:
+        """The entries after a place, the oldest first, and the place behind them; [] after `wait_s` without one."""
         ...
 
     def close(self) -> None: ...

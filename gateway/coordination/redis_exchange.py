@@ -1,11 +1,11 @@
-"""The exchange on Redis. Waiting has a connection of its own: a blocked connection answers nothing else."""
+"""The exchange on Redis. Each kind of waiting has a connection of its own: a blocked one answers nothing else."""
 
 from __future__ import annotations
 
 from typing import cast
 
 from gateway.coordination import resp
-from gateway.coordination.exchange import MAX_TAKEN
+from gateway.coordination.exchange import LOG_ENTRIES, MAX_TAKEN
 from gateway.coordination.pipelined_redis import PipelinedRedis
 from gateway.coordination.redis_faults import described
 from gateway.coordination.resp import ErrorReply
@@ -22,6 +22,7 @@ class RedisExchange:
         self._prefix = prefix
         self._redis = PipelinedRedis(url, timeout_s=timeout_s)
         self._waiting = PipelinedRedis(url, timeout_s=LONGEST_WAIT_S + timeout_s)
+        self._following = PipelinedRedis(url, timeout_s=LONGEST_WAIT_S + timeout_s)
 
     async def get(self, name: str) -> bytes | None:
         return cast("bytes | None", await _execute(self._redis, "GET", self._key(name)))
@@ -47,9 +48,44 @@ class RedisExchange:
             more = None
         return [first[1], *cast("list[bytes]", more or [])]
 
+    async def set_field(self, name: str, field: bytes, value: bytes, *, ttl_s: int, most: int) -> bool:
+        key = self._key(name)
+        is_new = await _execute(self._redis, "HSET", key, field, value)
+        await _execute(self._redis, "EXPIRE", key, ttl_s)
+        if not is_new or cast("int", await _execute(self._redis, "HLEN", key)) <= most:
+            return True
+        await _execute(self._redis, "HDEL", key, field)
+        return False
+
+    async def remove_field(self, name: str, field: bytes) -> None:
+        await _execute(self._redis, "HDEL", self._key(name), field)
+
+    async def fields(self, name: str, *, ttl_s: int) -> dict[bytes, bytes]:
+        found = cast("list[bytes]", await _execute(self._redis, "HGETALL", self._key(name)))
+        if found:
+            await _execute(self._redis, "EXPIRE", self._key(name), ttl_s)
+        return dict(zip(found[::2], found[1::2], strict=True))
+
+    async def append(self, log: str, entry: bytes, ttl_s: int) -> None:
+        await _execute(self._redis, "XADD", self._key(log), "MAXLEN", "~", LOG_ENTRIES, "*", "e", entry)
+        await _execute(self._redis, "EXPIRE", self._key(log), ttl_s)
+
+    async def end_of(self, log: str) -> str:
+        last = await _execute(self._redis, "XREVRANGE", self._key(log), "+", "-", "COUNT", 1)
+        return cast("list[list[bytes]]", last)[0][0].decode() if last else "0-0"
+
+    async def read_after(self, log: str, place: str, wait_s: float) -> tuple[str, list[bytes]]:
+        wait_ms = max(1, round(min(wait_s, LONGEST_WAIT_S) * 1000))
+        asked = ("XREAD", "COUNT", MAX_TAKEN, "BLOCK", wait_ms, "STREAMS", self._key(log), place)
+        found = await _execute(self._following, *asked)
+        if not found:
+            return place, []
+        entries = cast("list[tuple[bytes, list[tuple[bytes, list[bytes]]]]]", found)[0][1]
+        return entries[-1][0].decode(), [members[1] for _, members in entries]
+
     def close(self) -> None:
-        self._redis.close()
-        self._waiting.close()
+        for connection in (self._redis, self._waiting, self._following):
+            connection.close()
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}{name}"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gateway.coordination.exchange import MAX_TAKEN
+from gateway.coordination.exchange import LOG_ENTRIES, MAX_TAKEN
 from gateway.coordination.store import CoordinationUnavailable
 
 _SCHEMA = """
@@ -18,8 +18,14 @@ CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value BLOB NOT NULL, exp
 CREATE TABLE IF NOT EXISTS message
     (number INTEGER PRIMARY KEY, box TEXT NOT NULL, body BLOB NOT NULL, expires_ms INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS message_box ON message (box, number);
+CREATE TABLE IF NOT EXISTS field
+    (name TEXT, field BLOB, value BLOB NOT NULL, expires_ms INTEGER NOT NULL, PRIMARY KEY (name, field)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS entry
+    (number INTEGER PRIMARY KEY AUTOINCREMENT, log TEXT NOT NULL, body BLOB NOT NULL, expires_ms INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS entry_log ON entry (log, number);
 """
 LOOK_EVERY_S = 0.05
+FOLLOW_EVERY_S = 0.25  # for logs, which are read for as long as a stream is open
 _LOCK_TIMEOUT_S = 2.0  # to wait for another process's transaction
 _SWEEP_EVERY = 100  # writes between deletions of what has expired
 
@@ -65,6 +71,48 @@ class SQLiteExchange:
             await asyncio.sleep(LOOK_EVERY_S)
         return []
 
+    async def set_field(self, name: str, field: bytes, value: bytes, *, ttl_s: int, most: int) -> bool:
+        now_ms = self._now_ms()
+        self._keep_fields(name, ttl_s, now_ms)
+        # One statement: of two processes only one may take the last place.
+        found = self._execute(
+            "INSERT INTO field (name, field, value, expires_ms) SELECT ?1, ?2, ?3, ?4"
+            " WHERE (SELECT count(*) FROM field WHERE name = ?1 AND field <> ?2 AND expires_ms > ?5) < ?6"
+            " ON CONFLICT (name, field) DO UPDATE SET value = excluded.value, expires_ms = excluded.expires_ms"
+            " RETURNING 1",
+            *(name, field, value, now_ms + ttl_s * 1000, now_ms, most),
+        )
+        self._sweep(now_ms)
+        return bool(found)
+
+    async def remove_field(self, name: str, field: bytes) -> None:
+        self._execute("DELETE FROM field WHERE name = ? AND field = ?", name, field)
+
+    async def fields(self, name: str, *, ttl_s: int) -> dict[bytes, bytes]:
+        now_ms = self._now_ms()
+        rows = self._execute("SELECT field, value FROM field WHERE name = ? AND expires_ms > ?", name, now_ms)
+        if rows:
+            self._keep_fields(name, ttl_s, now_ms)
+        return dict(rows)
+
+    async def append(self, log: str, entry: bytes, ttl_s: int) -> None:
+        self._write("INSERT INTO entry (log, body, expires_ms) VALUES (?, ?, ?)", log, entry, ttl_s=ttl_s)
+
+    async def end_of(self, log: str) -> str:
+        [(last,)] = self._execute("SELECT max(number) FROM entry WHERE log = ?", log)
+        return str(last or 0)
+
+    async def read_after(self, log: str, place: str, wait_s: float) -> tuple[str, list[bytes]]:
+        for _ in range(max(1, round(wait_s / FOLLOW_EVERY_S))):
+            rows = self._execute(
+                "SELECT number, body FROM entry WHERE log = ? AND number > ? ORDER BY number LIMIT ?",
+                *(log, int(place), MAX_TAKEN),
+            )
+            if rows:
+                return str(rows[-1][0]), [body for _, body in rows]
+            await asyncio.sleep(FOLLOW_EVERY_S)
+        return place, []
+
     def close(self) -> None:
         if self._connection is not None and self._pid == os.getpid():
             self._connection.close()
@@ -80,6 +128,10 @@ class SQLiteExchange:
         )
         return [body for _, body, expires_ms in sorted(rows) if expires_ms > self._now_ms()]
 
+    def _keep_fields(self, name: str, ttl_s: int, now_ms: int) -> None:
+        sql = "UPDATE field SET expires_ms = ? WHERE name = ? AND expires_ms > ?"
+        self._execute(sql, now_ms + ttl_s * 1000, name, now_ms)
+
     def _write(self, sql: str, *values: str | bytes, ttl_s: int) -> None:
         now_ms = self._now_ms()
         self._execute(sql, *values, now_ms + ttl_s * 1000)
@@ -88,8 +140,9 @@ class SQLiteExchange:
     def _sweep(self, now_ms: int) -> None:
         self._writes += 1
         if self._writes % _SWEEP_EVERY == 0:
-            self._execute("DELETE FROM kept WHERE expires_ms <= ?", now_ms)
-            self._execute("DELETE FROM message WHERE expires_ms <= ?", now_ms)
+            for table in ("kept", "message", "field", "entry"):
+                self._execute(f"DELETE FROM {table} WHERE expires_ms <= ?", now_ms)  # noqa: S608
+            self._execute("DELETE FROM entry WHERE number <= (SELECT max(number) FROM entry) - ?", LOG_ENTRIES)
 
     def _execute(self, sql: str, *values: str | bytes | int) -> list[Any]:
         try:

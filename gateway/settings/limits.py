@@ -148,6 +148,17 @@ VENDOR_CALLS_QUEUED = 1_000
 OPEN_QUESTIONS_OF_VENDOR = max(1, VENDOR_CONNECTIONS_PER_ORIGIN // 2)
 OPEN_QUESTIONS_OF_ORGANIZATION = max(1, VENDOR_CALLS_PER_ORGANIZATION // 2)
 OPEN_QUESTIONS_OF_SUBJECT = 5
+# Resources that callers hear of, in one process: of all, at one vendor, of an organization, of a subject. And streams
+# of a vendor's own messages, each with one credential: they hold connections. docs/decisions/0113
+SUBSCRIPTIONS = 10_000
+SUBSCRIPTIONS_AT_VENDOR = 4_000
+SUBSCRIPTIONS_OF_ORGANIZATION = 1_000
+SUBSCRIPTIONS_OF_SUBJECT = 200
+LISTENING_STREAMS_OF_VENDOR = VENDOR_CONNECTIONS_PER_ORIGIN // 4
+LISTENING_STREAMS_OF_ORGANIZATION = (LISTENING_STREAMS_OF_VENDOR + 1) // 2
+# Of one session or one request, in all processes; new ones of an organization, which are kept for an hour.
+SUBSCRIPTIONS_OF_SESSION = 50
+NEW_SUBSCRIPTIONS = Rule("subscriptions", limit=2_000, window_s=3600)
 VENDOR_CALLS_WAIT_S = 5.0
 TOOL_LIST_TTL_S = 300.0
 # A list that the vendor has shown to another credential within TOOL_LIST_TTL_S is not fetched again before this time.

@@ -17,12 +17,18 @@ from proxy.calls.recorded_call import run_recorded
 from proxy.outcomes import BadArguments, Delivered, Denied, ItemOutcome, UnknownItem
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import item_addresses, item_results
-from proxy.protocol.item_kinds import COMPLETE, GET, READ, Capability
+from proxy.protocol.item_kinds import COMPLETE, GET, READ, SUBSCRIBE, UNSUBSCRIBE, Capability
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 
 NO_COMPLETION = b'{"completion":{"values":[],"total":0,"hasMore":false}}'
-KINDS = {READ: CallKind.RESOURCE, GET: CallKind.PROMPT, COMPLETE: CallKind.COMPLETION}
+KINDS = {
+    READ: CallKind.RESOURCE,
+    SUBSCRIBE: CallKind.RESOURCE,
+    UNSUBSCRIBE: CallKind.RESOURCE,
+    GET: CallKind.PROMPT,
+    COMPLETE: CallKind.COMPLETION,
+}
 _REWRITES: dict[str, Callable[[bytes, str], bytes]] = {READ: item_results.of_read, GET: item_results.of_prompt}
 
 

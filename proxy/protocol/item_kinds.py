@@ -15,6 +15,7 @@ class Capability(StrEnum):
     RESOURCES = "resources"
     PROMPTS = "prompts"
     COMPLETIONS = "completions"
+    UPDATES = "resources.subscribe"  # changes of a resource are announced
 
 
 class ItemKind(Enum):
@@ -30,5 +31,8 @@ class ItemKind(Enum):
 
 LISTS: Final = {kind.method: kind for kind in ItemKind}
 READ, GET, COMPLETE = "resources/read", "prompts/get", "completion/complete"
+SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
+UPDATED: Final = "notifications/resources/updated"
+SUBSCRIPTIONS: Final = frozenset((SUBSCRIBE, UNSUBSCRIBE))
 CALLS: Final = frozenset((READ, GET, COMPLETE))
 CAPABILITIES: Final = frozenset(Capability)

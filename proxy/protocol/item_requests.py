@@ -1,4 +1,4 @@
-"""Pure: the params of resources/read, prompts/get and completion/complete, and their errors.
+"""Pure: the params of requests for one resource or prompt, and their errors.
 
 Spec: MCP 2025-11-25 and 2026-07-28, server/resources, server/prompts, server/utilities/completion
 """
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gateway.catalog.vendor import TOOL_NAME_MAX_CHARACTERS
 from proxy.protocol import item_addresses
-from proxy.protocol.item_kinds import GET, READ
+from proxy.protocol.item_kinds import GET, READ, SUBSCRIPTIONS
 
 MAX_REQUEST_BYTES: Final = 256 * 1024  # arguments of a prompt are texts that a person typed
 RESOURCE_NOT_FOUND: Final = -32002  # INVALID_PARAMS in the modern revision
@@ -20,7 +20,7 @@ Read = tuple[str, bool, dict[str, Any], str]
 
 def read(method: str, params: dict[str, Any]) -> Read:
     """A name that cannot be used is empty."""
-    if method == READ:
+    if method == READ or method in SUBSCRIPTIONS:
         return _address(params.get("uri"), {}, "params.uri")
     if method == GET:
         arguments = params.get("arguments")

@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 from proxy.protocol import reserved_meta
 
 MAX_ERROR_TEXT_BYTES: Final = 4 * 1024
+MAX_UPDATE_BYTES: Final = 64 * 1024  # of a change that is announced; larger ones have no address that anybody uses
 MAX_REFUSAL_BYTES: Final = 64 * 1024  # of an HTTP error's body; larger ones are not parsed
 # Limits of a parsed result: megabytes of table rows have fewer objects, and no tool answers in so many blocks.
 MAX_OBJECTS: Final = 500_000
@@ -99,6 +100,26 @@ class _Declared(msgspec.Struct):
     capabilities: dict[str, Raw] = {}
 
 
+class _UpdateParams(msgspec.Struct):
+    uri: str
+
+
+class _Update(msgspec.Struct):
+    params: _UpdateParams
+
+
+class _Honoured(msgspec.Struct, rename="camel"):
+    resource_subscriptions: list[str] = []
+
+
+class _AcknowledgementParams(msgspec.Struct):
+    notifications: _Honoured
+
+
+class _Acknowledgement(msgspec.Struct):
+    params: _AcknowledgementParams
+
+
 class _ServerInfo(msgspec.Struct):
     version: str = ""
 
@@ -137,6 +158,10 @@ _errors = msgspec.json.Decoder(_ErrorObject)
 _result_heads = msgspec.json.Decoder(_ResultHead)
 _handshakes = msgspec.json.Decoder(_Handshake)
 _declared = msgspec.json.Decoder(_Declared)
+_updates = msgspec.json.Decoder(_Update)
+_acknowledgements = msgspec.json.Decoder(_Acknowledgement)
+_members = msgspec.json.Decoder(dict[str, Raw])
+_TRUE: Final = Raw(b"true")
 _initialize_results = msgspec.json.Decoder(_InitializeResult)
 _tool_results = msgspec.json.Decoder(_ToolResult)
 _odd_tool_results = msgspec.json.Decoder(_OddToolResult)
@@ -196,12 +221,44 @@ def protocol_version(raw_result: bytes) -> str | None:
 
 
 def declared(raw_result: bytes, known: Set[str]) -> frozenset[str]:
-    """Those of the `known` capabilities that the server declares in a result of `initialize`."""
+    """Those of the `known` capabilities that the server declares in a result of `initialize`.
+
+    `resources.subscribe` is the member `subscribe` of `resources`, which must be true.
+    """
     try:
         found = _declared.decode(raw_result).capabilities
     except (msgspec.DecodeError, RecursionError):
         return frozenset()
-    return frozenset(name for name in known if bytes(found.get(name, Raw()))[:1] == b"{")
+    return frozenset(name for name in known if _declares(found, name))
+
+
+def _declares(capabilities: dict[str, Raw], name: str) -> bool:
+    capability, _, member = name.partition(".")
+    raw = bytes(capabilities.get(capability, Raw()))
+    if not member or raw[:1] != b"{":
+        return raw[:1] == b"{"
+    try:
+        return _members.decode(raw).get(member) == _TRUE
+    except (msgspec.DecodeError, RecursionError):
+        return False
+
+
+def updated_address(raw_notification: bytes) -> str | None:
+    """The address in `notifications/resources/updated`; None without one that a caller could have."""
+    if len(raw_notification) > MAX_UPDATE_BYTES:
+        return None
+    try:
+        return _updates.decode(raw_notification).params.uri
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def honoured_addresses(raw_notification: bytes) -> frozenset[str]:
+    """The resource subscriptions in `notifications/subscriptions/acknowledged`."""
+    try:
+        return frozenset(_acknowledgements.decode(raw_notification).params.notifications.resource_subscriptions)
+    except (msgspec.DecodeError, RecursionError):
+        return frozenset()
 
 
 def server_version(raw_result: bytes) -> str:

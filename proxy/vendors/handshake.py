@@ -23,7 +23,7 @@ def initialize_params(capabilities: Mapping[str, Any] | None) -> Mapping[str, An
 
 
 _LOGGING = frozenset({"logging"})
-_distinct: dict[frozenset[str], frozenset[str]] = {}  # at most eight
+_distinct: dict[frozenset[str], frozenset[str]] = {}  # at most sixteen
 INITIALIZED = jsonrpc.notification("notifications/initialized")
 
 

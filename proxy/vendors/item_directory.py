@@ -198,12 +198,16 @@ class ItemDirectory:
 
     def _on_items_changed(self, key: PoolKey, capability: Capability) -> None:
         """The vendor may announce changes at any rate."""
+        self.mark_outdated(key, capability)
+        if self.on_announced is not None:
+            self.on_announced(key, capability)
+
+    def mark_outdated(self, key: PoolKey, capability: Capability) -> None:
+        """The next request fetches the lists."""
         for kind in ItemKind:
             known = self._indexes.peek((key, kind)) if kind.capability is capability else None
             if known is not None and not known.is_outdated:
                 self._indexes.replace((key, kind), replace(known, is_outdated=True))
-        if self.on_announced is not None:
-            self.on_announced(key, capability)
 
 
 def configured_items(pool: SessionPool) -> ItemDirectory:

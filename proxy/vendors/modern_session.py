@@ -5,8 +5,9 @@ Spec: MCP 2026-07-28, basic/transports/streamable-http · docs/decisions/0106
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+import asyncio
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +16,15 @@ import msgspec
 
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, questions, replies, sse
-from proxy.protocol.modern import eras, headers, input_required, listed_tools, param_headers, vendor_requests
+from proxy.protocol.modern import (
+    eras,
+    headers,
+    input_required,
+    listed_tools,
+    param_headers,
+    subscriptions,
+    vendor_requests,
+)
 from proxy.protocol.modern.eras import Era
 from proxy.protocol.modern.errors import HEADER_MISMATCH
 from proxy.timing import Timing
@@ -24,9 +33,17 @@ from proxy.vendors.errors import OtherEra
 from proxy.vendors.handshake import CLIENT_INFO
 from proxy.vendors.message_reader import Mask, ReplyMask, mask_message
 from proxy.vendors.response import VendorResponse
-from proxy.vendors.resumption import PendingResponse, RpcResponse
-from proxy.vendors.session import VendorSession, is_response, raise_if_refused
+from proxy.vendors.resumption import HttpExchange, PendingResponse, RpcResponse
+from proxy.vendors.session import (
+    BEGIN_LISTENING_S,
+    LONGEST_LISTENING_S,
+    Ear,
+    VendorSession,
+    is_response,
+    raise_if_refused,
+)
 from proxy.vendors.tool_request import ToolRequest
+from proxy.vendors.transport import VendorExchange
 
 DISCOVER = "server/discover"
 MAX_DISCOVERY_BYTES = 256 * 1024  # instructions may be long; a longer answer is no answer to the question
@@ -136,6 +153,28 @@ class ModernSession(VendorSession):
             if mask.has_found and self.listener is not None and self.destination is not None:
                 self.listener.secret_echoed(self.destination.key, str(params.get("name") or method))
 
+    async def _listen(self, ear: Ear, addresses: Collection[str]) -> None:
+        message_id = self._next_id()
+        params = {"notifications": {"resourceSubscriptions": list(addresses)}}
+        deadline = asyncio.get_running_loop().time() + BEGIN_LISTENING_S  # for the acknowledgement, too
+        sent = self._send_request(message_id, subscriptions.LISTEN, params, {}, deadline)
+        async with sent as answer:
+            if answer.status != 200:
+                await self._refusal(answer, message_id, ReplyMask(self._open_access().secrets))
+            if answer.status != 200 or not answer.is_event_stream:
+                raise errors.bad_response("it refused to announce changes")
+            await self._hear(answer, ear, sent, message_id)
+
+    async def _heard(
+        self, message: replies.VendorMessage, ear: Ear, sent: HttpExchange, pending: PendingResponse
+    ) -> None:
+        # Methods of a class with slots have no super() without its name.
+        if isinstance(message, replies.VendorNotification) and message.method == subscriptions.ACKNOWLEDGED:
+            sent.move_deadline(asyncio.get_running_loop().time() + LONGEST_LISTENING_S)
+            ear.opened(replies.honoured_addresses(message.raw))
+        else:
+            await VendorSession._heard(self, message, ear, sent, pending)
+
     async def _complete(self, method: str, found: replies.VendorResult) -> RpcResponse:
         """The result as the earlier revisions have it. Raises: VendorProblem for one that is not complete."""
         try:
@@ -186,7 +225,7 @@ class ModernSession(VendorSession):
         relay: ProgressRelay | None = None,
         timing: Timing | None = None,
         capabilities: Mapping[str, Any] | None = None,
-    ) -> AbstractAsyncContextManager[VendorResponse]:
+    ) -> VendorExchange:
         prepared = self._prepared or self.prepare()
         token = message_id if relay is not None and relay.wants_progress else None
         level = None if relay is None else relay.asked_log_level

@@ -54,6 +54,7 @@ class SessionPool:
         self.bulkhead, self.circuits = bulkhead, circuits
         self.on_tools_changed: Callable[[PoolKey], None] | None = None
         self.on_items_changed: Callable[[PoolKey, Capability], None] | None = None
+        self.on_resource_updated: Callable[[PoolKey, str], None] | None = None
         self.on_handshake: Callable[[PoolKey, frozenset[str]], None] | None = None  # gets what the vendor declared
         # Gets the tool whose answer contained a stored credential.
         self.on_secret_echoed: Callable[[PoolKey, str], None] | None = None
@@ -128,7 +129,8 @@ class SessionPool:
         for key in list(self._sessions):
             self._sessions.pop(key)
         # Listeners refer to the pool: reference cycles.
-        self.on_tools_changed = self.on_items_changed = self.on_handshake = self.on_secret_echoed = None
+        self.on_tools_changed = self.on_items_changed = self.on_resource_updated = None
+        self.on_handshake = self.on_secret_echoed = None
         self._sessions = FairShareCache()
         if self._closing:
             await asyncio.wait(set(self._closing), timeout=CLOSE_DEADLINE_S)
@@ -204,6 +206,10 @@ class SessionPool:
     def items_changed(self, key: PoolKey, capability: Capability) -> None:
         if self.on_items_changed is not None:
             self.on_items_changed(key, capability)
+
+    def resource_updated(self, key: PoolKey, address: str) -> None:
+        if self.on_resource_updated is not None:
+            self.on_resource_updated(key, address)
 
     def secret_echoed(self, key: PoolKey, tool: str) -> None:
         if self.on_secret_echoed is not None:

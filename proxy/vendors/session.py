@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Set
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +17,7 @@ from gateway.lib import clock
 from gateway.lib.background_tasks import BackgroundTasks
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, progress, questions, refused_questions, replies, sse, versions
-from proxy.protocol.item_kinds import Capability
+from proxy.protocol.item_kinds import UPDATED, Capability
 from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.protocol.modern import eras
 from proxy.protocol.questions import Reply
@@ -37,7 +37,7 @@ from proxy.vendors.handshake import (
 )
 from proxy.vendors.message_reader import Mask, ReplyMask, mask_message, read_single, read_stream
 from proxy.vendors.response import VendorResponse
-from proxy.vendors.resumption import PendingResponse, RpcResponse
+from proxy.vendors.resumption import HttpExchange, PendingResponse, RpcResponse
 from proxy.vendors.retry_after import parse_retry_after
 from proxy.vendors.tool_request import ToolRequest
 from proxy.vendors.transport import Prepared, VendorTransport
@@ -49,11 +49,14 @@ _MAX_IN_BACKGROUND = 10  # messages in flight; further ones are dropped, so a ve
 CLOSE_DEADLINE_S = 2.0
 _INITIALIZE_ID = 1  # of the first request of a session
 LONGEST_QUESTION_S = 600.0  # a bound beside the shorter one of the question desk
+BEGIN_LISTENING_S = 5.0  # for the head of the vendor's own stream
+LONGEST_LISTENING_S = 1_800.0  # a connection that died without a word is noticed by then
 SET_LEVEL = "logging/setLevel"
 TOOLS_CHANGED = "notifications/tools/list_changed"
 ITEMS_CHANGED = {
     "notifications/resources/list_changed": Capability.RESOURCES,
     "notifications/prompts/list_changed": Capability.PROMPTS,
+    UPDATED: Capability.UPDATES,
 }
 
 
@@ -80,8 +83,24 @@ class SessionListener(Protocol):
         """The vendor announced a change of its resources or prompts."""
         ...
 
+    def resource_updated(self, key: PoolKey, address: str) -> None:
+        """The vendor announced a change of a resource, in the middle of a call."""
+        ...
+
     def secret_echoed(self, key: PoolKey, tool: str) -> None:
         """The answer of this tool contained a stored credential."""
+        ...
+
+
+class Ear(Protocol):
+    """Hears a vendor's own stream. Methods may not block."""
+
+    def opened(self, honoured: Set[str] | None) -> None:
+        """The stream has begun. `honoured`: the addresses whose changes come; None: those that are subscribed to."""
+        ...
+
+    def updated(self, address: str) -> None:
+        """The vendor says that a resource has changed."""
         ...
 
 
@@ -193,6 +212,64 @@ class VendorSession:
             self.last_used_s = asyncio.get_running_loop().time()
             if self.is_ended and not self._under_way and self.listener is not None:
                 self.listener.ended_session_unused(self)
+
+    async def listen(self, ear: Ear, addresses: Collection[str]) -> None:
+        """Hear the vendor's own messages until their stream ends. `addresses`: for a vendor of the modern revision.
+
+        Raises: VendorProblem; StaleSession.
+        """
+        self._under_way += 1
+        try:
+            await self._listen(ear, addresses)
+        finally:
+            self._under_way -= 1
+            self.last_used_s = asyncio.get_running_loop().time()
+            if self.is_ended and not self._under_way and self.listener is not None:
+                self.listener.ended_session_unused(self)
+
+    async def _listen(self, ear: Ear, addresses: Collection[str]) -> None:
+        headers = {**self._headers(), "Accept": "text/event-stream"}
+        del headers["Content-Type"]
+        now_s = asyncio.get_running_loop().time
+        prepared = self._prepare_with(headers)
+        sent = self.transport.send(
+            "GET", prepared, None, deadline=now_s() + BEGIN_LISTENING_S, on_connected=self.on_connected
+        )
+        async with sent as answer:
+            if answer.status == 200 and answer.is_event_stream:
+                sent.move_deadline(now_s() + LONGEST_LISTENING_S)
+                ear.opened(None)
+                await self._hear(answer, ear, sent, None)
+                return
+            raise_if_refused(answer)
+        # Many servers answer 404 where they have no stream. A request says whether the session has ended.
+        await self._round_trip("ping", {}, now_s() + BEGIN_LISTENING_S)
+        raise errors.bad_response("it has no stream for its own messages")
+
+    async def _hear(self, answer: VendorResponse, ear: Ear, sent: HttpExchange, message_id: int | None) -> None:
+        """Until the end of the stream, or the result of `message_id`. Raises: VendorProblem."""
+        mask = ReplyMask(self._open_access().secrets)
+        stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
+        pending = PendingResponse(-1, answer.deadline, None, stream, mask, is_resumable=False)
+        try:
+            async with aclosing(read_stream(answer, self.owner, stream, mask)) as found:
+                async for message in found:
+                    if message_id is not None and is_response(message, message_id):
+                        return
+                    await self._heard(message, ear, sent, pending)
+        except (replies.BadVendorReply, sse.SSETooLarge) as fault:
+            raise errors.bad_response(str(fault)) from fault
+        finally:
+            if mask.has_found and self.listener is not None and self.destination is not None:
+                self.listener.secret_echoed(self.destination.key, UPDATED)
+
+    async def _heard(
+        self, message: replies.VendorMessage, ear: Ear, sent: HttpExchange, pending: PendingResponse
+    ) -> None:
+        if not isinstance(message, replies.VendorNotification) or message.method != UPDATED:
+            await self._handle_other(message, pending)
+        elif (address := replies.updated_address(message.raw)) is not None:
+            ear.updated(address)
 
     async def _set_log_level(self, level: str, deadline: float) -> None:
         """A vendor that refuses sends what it likes: the relay lets no less severe message pass."""
@@ -355,7 +432,11 @@ class VendorSession:
         elif message.method == TOOLS_CHANGED and self.listener is not None and self.destination is not None:
             self.listener.tools_changed(self.destination.list_key)
         elif message.method in ITEMS_CHANGED and self.listener is not None and self.destination is not None:
-            self.listener.items_changed(self.destination.list_key, ITEMS_CHANGED[message.method])
+            capability, key = ITEMS_CHANGED[message.method], self.destination.list_key
+            if capability is not Capability.UPDATES:
+                self.listener.items_changed(key, capability)
+            elif (address := replies.updated_address(message.raw)) is not None:
+                self.listener.resource_updated(key, address)
         elif pending.relay is not None:
             await pending.relay.put(message, pending.message_id, deadline=pending.deadline)
 

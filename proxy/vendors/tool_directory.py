@@ -243,11 +243,15 @@ class ToolDirectory:
 
     def _on_tools_changed(self, key: PoolKey) -> None:
         """The vendor may announce changes at any rate. Spec: protocol.md A.5"""
+        self.mark_outdated(key)
+        if self.on_announced is not None:
+            self.on_announced(key)
+
+    def mark_outdated(self, key: PoolKey) -> None:
+        """The next request fetches the list."""
         known = self._indexes.peek(key)
         if known is not None and not known.is_outdated:
             self._indexes.replace(key, replace(known, is_outdated=True))
-        if self.on_announced is not None:
-            self.on_announced(key)
         if key in self._under_way:  # the list in flight may be the old one
             self._under_way[key] = True
 

@@ -113,7 +113,7 @@ class VendorTransport:
 
     def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, *, deadline: float
-    ) -> _HttpExchange:
+    ) -> VendorExchange:
         return self.send(method, self.prepare(url, headers), body, deadline=deadline)
 
     def send(
@@ -125,7 +125,7 @@ class VendorTransport:
         deadline: float,
         on_connected: Callable[[], None] | None = None,
         timing: Timing | None = None,
-    ) -> _HttpExchange:
+    ) -> VendorExchange:
         """One exchange: `async with send(...) as answer`; `deadline` is loop time. Raises, on entering: VendorProblem.
 
         `on_connected` is called for a new connection, or for one handed over by an exchange that ended well.
@@ -138,7 +138,7 @@ class VendorTransport:
                 *(len(body), body),
             )
         connections = self._connections(prepared.origin)
-        return _HttpExchange(connections, prepared.organization, request, deadline, on_connected, timing)
+        return VendorExchange(connections, prepared.organization, request, deadline, on_connected, timing)
 
     def connection_counts(self) -> tuple[int, int]:
         """Connections that requests use, and idle ones."""
@@ -187,7 +187,9 @@ class VendorTransport:
             self._sweep_later()
 
 
-class _HttpExchange:
+class VendorExchange:
+    """One request, and its answer while it is read."""
+
     __slots__ = ("_connection", "_connections", "_deadline", "_on_connected", "_organization", "_request", "_timing")
 
     def __init__(

@@ -1,14 +1,14 @@
-"""Streams that tell a caller that a list it sees has changed: GET of a session, `subscriptions/listen`.
+"""Streams that tell a caller of changed lists and resources: GET of a session, `subscriptions/listen`.
 
 A stream looks every LOOK_EVERY_S at the caller's epochs and at the lists that this process knows. It ends with the
-right to listen, with the session, after LONGEST_S, and when the process begins to stop. docs/decisions/0110
+right to listen, with the session, after LONGEST_S, and when the process begins to stop. docs/decisions/0110, 0113
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import structlog
 from django.http.response import HttpResponseBase
@@ -21,10 +21,13 @@ from gateway.lib import clock
 from gateway.lib.event_stream import EventStream
 from oauth_ext.bearer import InvalidBearer
 from proxy.calls.seen_lists import Listed, Seen, has_changed, seen
+from proxy.calls.watched_resources import WatchedResources
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.protocol import jsonrpc, sse
+from proxy.protocol.item_kinds import UPDATED
 from proxy.request_context import RequestContext
-from proxy.sessions.stream_places import ListSignal
+from proxy.sessions.session_subscriptions import Subscription
+from proxy.sessions.stream_places import Announced, ListSignal
 from proxy.views import mcp_sessions, responses
 from proxy.views.mcp_requests import check_scope, vendor_of
 from proxy.views.progress_response import PING_EVERY_S, accepts_events
@@ -36,22 +39,43 @@ STEP_S = 2.5  # between looks at whether the process stops
 LOOK_EVERY_S = 5.0
 LEAST_GAP_S = 1.0  # between looks, however often lists change
 LONGEST_S = 3_600.0
+READ_AGAIN_S = 60.0  # between readings of a session's subscriptions, if no process says that they changed
 RETRY_MS = 2_000  # for a client that comes back
 
-Message = Callable[[Listed], bytes]
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The messages of a stream. `first` gets the addresses that are honoured; b"": none."""
+
+    changed: Callable[[Listed], bytes]
+    updated: Callable[[str], bytes]
+    first: Callable[[Sequence[str]], bytes] = lambda addresses: b""
+    last: bytes = b""
 
 
-class ListWatch:
-    """The changes of one caller's lists. `signal`: of `StreamPlaces`."""
+class ChangeWatch:
+    """The changes of one caller's lists, and of the resources it is subscribed to. `signal`: of `StreamPlaces`."""
 
     def __init__(
         self, context: RequestContext, vendor: Vendor | None, kinds: Iterable[Listed], signal: ListSignal
     ) -> None:
         self._context, self._vendor, self._kinds, self._signal = context, vendor, tuple(kinds), signal
         self._known = self._seen()
+        self._is_begun = False
+        self._read_again_s = 0.0
+        self.resources = WatchedResources(context, signal.set)
+
+    async def begin(self, subscriptions: Iterable[Subscription]) -> list[str]:
+        """Hear of changes from now on. Returns the addresses that are watched. `subscriptions`: without a session."""
+        await self._context.runtime.shared_changes.follow()
+        if self._context.session is None:
+            await self.resources.watch(subscriptions)
+        else:
+            await self._read_subscriptions()
+        return self.resources.addresses
 
     async def wait(self, timeout_s: float) -> bool:
-        """Whether a list of the organization has changed meanwhile."""
+        """Whether something of the organization has changed meanwhile."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._signal.wait()
@@ -59,8 +83,9 @@ class ListWatch:
             return False
         return True
 
-    async def look(self) -> list[Listed] | None:
-        """The lists that have changed since the last look; None if the caller may not listen any more."""
+    async def look(self) -> tuple[list[Listed], list[str]] | None:
+        """The lists and the resources that have changed since the last look; None if the caller may not listen any
+        more."""
         before = self._context.caller
         try:
             if not await self._is_allowed():
@@ -68,14 +93,54 @@ class ListWatch:
         except InvalidBearer:
             return None
         except (CoordinationUnavailable, DatabaseUnavailable) as fault:
-            log.debug("changes of lists not looked for", fault=type(fault).__name__)
-            return []
-        if not self._signal.is_set() and self._context.caller is before:
-            return []
-        announced = self._signal.take()
+            log.debug("changes not looked for", fault=type(fault).__name__)
+            return [], []
+        is_other_caller = self._context.caller is not before
+        is_set, announced = self._signal.is_set(), self._signal.take()
+        addresses = await self._look_at_resources(is_other_caller=is_other_caller)
+        if not is_set and not is_other_caller:
+            return [], addresses
+        return self._look_at_lists(announced), addresses
+
+    def _look_at_lists(self, announced: frozenset[Announced]) -> list[Listed]:
+        has_missed, self._signal.has_missed = self._signal.has_missed, False
         known, self._known = self._known, self._seen()
         places = {kind: {place for place, name in announced if name == kind.value} for kind in self._kinds}
-        return [kind for kind in self._kinds if has_changed(known[kind], self._known[kind], places[kind])]
+        return [kind for kind in self._kinds if has_missed or has_changed(known[kind], self._known[kind], places[kind])]
+
+    async def _look_at_resources(self, *, is_other_caller: bool) -> list[str]:
+        context = self._context
+        is_due = self._signal.is_nudged or asyncio.get_running_loop().time() >= self._read_again_s
+        if context.session is not None and is_due:
+            await self._read_subscriptions()
+        if is_other_caller or self.resources.needs_review:
+            await self._forget(await self.resources.review())
+        return self.resources.take_news()
+
+    async def _read_subscriptions(self) -> None:
+        session = self._context.session
+        if session is None:
+            return
+        self._signal.is_nudged = False
+        self._read_again_s = asyncio.get_running_loop().time() + READ_AGAIN_S
+        try:
+            found = await self._context.runtime.subscriptions.of(session)
+        except CoordinationUnavailable as fault:
+            log.info("subscriptions of a session not read", fault=str(fault))
+            self._signal.is_nudged = True
+            return
+        await self.resources.watch(found, has_gap=not self._is_begun)
+        self._is_begun = True
+
+    async def _forget(self, addresses: Iterable[str]) -> None:
+        """The caller has lost the right to them: the session is not subscribed to them any more."""
+        if self._context.session is None:
+            return
+        for address in addresses:
+            try:
+                await self._context.runtime.subscriptions.remove(self._context.session, address)
+            except CoordinationUnavailable as fault:
+                log.info("subscription of a session not removed", fault=str(fault))
 
     async def _is_allowed(self) -> bool:
         """Writes `context.caller`. Raises: InvalidBearer; DatabaseUnavailable; CoordinationUnavailable."""
@@ -100,33 +165,37 @@ class ListWatch:
         return seen(self._context.runtime, self._context.caller, self._vendor, self._kinds)
 
 
-def stream_of(
+async def stream_of(
     context: RequestContext,
     vendor: Vendor | None,
     kinds: Iterable[Listed],
-    message: Message,
-    *,
-    first: bytes = b"",
-    last: bytes = b"",
+    messages: Messages,
+    subscriptions: Iterable[Subscription] = (),
 ) -> EventStream | None:
-    """A stream with `message` of each change, between two messages; None if too many are open."""
+    """A stream with a message of each change; None if too many are open. `subscriptions`: without a session."""
     places, principal = context.runtime.streams, context.caller.principal
-    signal = None if draining.is_draining() else places.take(principal)
+    session_id = None if context.session is None else context.session.id
+    signal = None if draining.is_draining() else places.take(principal, session_id)
     if signal is None:
         return None
-    try:
-        watch = ListWatch(context, vendor, kinds, signal)
-    except BaseException:
-        places.give_back(principal, signal)
-        raise
+    watch: ChangeWatch | None = None
 
     async def end() -> None:
+        if watch is not None:
+            watch.resources.close()
         places.give_back(principal, signal)
 
-    return EventStream(_events(watch, message, first, last), on_end=end)
+    try:
+        watch = ChangeWatch(context, vendor, kinds, signal)
+        # Before the head of the answer: a client that has it hears of all that follows.
+        first = messages.first(await watch.begin(subscriptions))
+    except BaseException:
+        await end()
+        raise
+    return EventStream(_events(watch, messages, first), on_end=end)
 
 
-async def _events(watch: ListWatch, message: Message, first: bytes, last: bytes) -> AsyncIterator[bytes]:
+async def _events(watch: ChangeWatch, messages: Messages, first: bytes) -> AsyncIterator[bytes]:
     now_s = asyncio.get_running_loop().time
     until_s, look_s, said_s = now_s() + LONGEST_S, now_s() + LOOK_EVERY_S, now_s()
     yield b"retry: %d\n\n" % RETRY_MS
@@ -135,20 +204,26 @@ async def _events(watch: ListWatch, message: Message, first: bytes, last: bytes)
     while now_s() < until_s and not draining.is_draining():
         has_news = await watch.wait(min(STEP_S, max(look_s - now_s(), 0.0)))
         if has_news or now_s() >= look_s:
-            changed = await watch.look()
-            if changed is None:
+            found = await watch.look()
+            if found is None:
                 break
-            for kind in changed:
-                yield sse.encode_event(message(kind))
+            for message in (*map(messages.changed, found[0]), *map(messages.updated, found[1])):
+                yield sse.encode_event(message)
                 said_s = now_s()
             look_s = now_s() + LOOK_EVERY_S
-            if has_news:
+            if has_news or any(found):
                 await asyncio.sleep(LEAST_GAP_S)
         if now_s() - said_s >= PING_EVERY_S:
             yield sse.COMMENT_PING
             said_s = now_s()
-    if last:
-        yield sse.encode_event(last)
+    if messages.last:
+        yield sse.encode_event(messages.last)
+
+
+_OF_SESSION = Messages(
+    changed=lambda kind: jsonrpc.notification(kind.notification),
+    updated=lambda address: jsonrpc.notification(UPDATED, {"uri": address}),
+)
 
 
 async def of_session(request: HotPathRequest, route: Route) -> HttpResponseBase:
@@ -167,7 +242,7 @@ async def of_session(request: HotPathRequest, route: Route) -> HttpResponseBase:
         if vendor is not None:
             check_scope(context, route, vendor)
         kinds = [kind for kind in Listed if kind is not Listed.TOOLS or not route.is_compact]
-        stream = stream_of(context, vendor, kinds, lambda kind: jsonrpc.notification(kind.notification))
+        stream = await stream_of(context, vendor, kinds, _OF_SESSION)
         if stream is None:
             raise responses.no_more_streams()
         response = stream

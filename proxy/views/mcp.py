@@ -27,6 +27,7 @@ from gateway.middleware.body_parts import ClientDisconnected
 from proxy.calls.ask_item import ItemCall, ask_item
 from proxy.calls.call_tool import ToolCall, call_tool
 from proxy.calls.list_tools import list_tools
+from proxy.calls.subscribe_item import subscribe
 from proxy.protocol import compact_tools, initialize, item_kinds, item_requests, jsonrpc, versions
 from proxy.protocol.modern import revision
 from proxy.protocol.modern.errors import Refusal
@@ -185,7 +186,8 @@ def _read_call(
         params = compact_tools.unwrapped(message.params) if route.is_compact else message.params
         is_own = route.is_compact and compact_tools.is_own(params)
         return None if is_own else tool_call(context, vendor, params, accept)
-    if message.method in item_kinds.CALLS:
+    has_updates = context.session is not None and message.method in item_kinds.SUBSCRIPTIONS
+    if has_updates or message.method in item_kinds.CALLS:
         return item_call(context, vendor, message.method, message.params, accept)
     return None
 
@@ -214,7 +216,8 @@ async def _run_call(
     context: RequestContext, route: Route, message_id: jsonrpc.MessageId, call: ToolCall | ItemCall
 ) -> bytes:
     if isinstance(call, ItemCall):
-        outcome = await ask_item(context, call)
+        run = subscribe if call.method in item_kinds.SUBSCRIPTIONS else ask_item
+        outcome = await run(context, call)
         return render_item(route, message_id, outcome, unknown_address=item_requests.RESOURCE_NOT_FOUND)
     return render(route, message_id, await call_tool(context, call))
 

@@ -10,7 +10,7 @@ import msgspec
 from gateway.catalog.vendor import Vendor
 from gateway.lib.sentences import plain
 from proxy.calls.list_items import ListedItems, list_items, offered
-from proxy.protocol.item_kinds import LISTS
+from proxy.protocol.item_kinds import LISTS, Capability
 from proxy.request_context import RequestContext
 
 ONE_PAGE = "Unknown cursor: the list has one page"
@@ -24,6 +24,8 @@ async def capabilities(
     found = await offered(context, vendor)
     declared: dict[str, Any] = {"tools": {"listChanged": tells_changes and not is_compact}}
     declared |= {name: {"listChanged": tells_changes} for name in ("prompts", "resources") if name in found}
+    if tells_changes and Capability.UPDATES in found and "resources" in declared:
+        declared["resources"]["subscribe"] = True
     return {**declared, "completions": {}} if "completions" in found else declared
 
 

@@ -57,7 +57,7 @@ def _relay(token: progress.ProgressToken | None, accept: str | None, *, has_sess
 def item_call(
     context: RequestContext, vendor: Vendor | None, method: str, params: dict[str, Any], accept: str | None = None
 ) -> ItemCall:
-    """For the methods of `item_kinds.CALLS`."""
+    """For the methods of `item_kinds.CALLS` and `item_kinds.SUBSCRIPTIONS`."""
     name, is_address, sent, fault = item_requests.read(method, params)
     if context.request_bytes > item_requests.MAX_REQUEST_BYTES:
         sent, fault = {}, f"The request has more than {item_requests.MAX_REQUEST_BYTES} bytes"

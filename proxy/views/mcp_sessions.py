@@ -86,6 +86,7 @@ async def end(request: HotPathRequest, route: Route) -> HttpResponse:
         if context.session is not None:
             state = client_session.ClientSessionState(is_ended=True)
             await context.runtime.session_states.change(context.session, state)
+            context.runtime.shared_changes.session_changed(context.session)
         response = responses.ended()
     except Exception as fault:
         response = await served.refusal(fault)

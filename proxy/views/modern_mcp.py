@@ -5,7 +5,8 @@ Spec: MCP 2026-07-28 · D159 · docs/decisions/0102
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from proxy.calls.ask_item import ItemCall, ask_item
 from proxy.calls.call_tool import ToolCall, call_tool
 from proxy.calls.list_tools import list_tools
 from proxy.calls.seen_lists import Listed
+from proxy.calls.subscribe_item import Confirmed, confirm
 from proxy.outcomes import Asked, BadArguments, Delivered, Denied, Outcome, UnknownItem, VendorError
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import compact_tools, initialize, item_kinds, jsonrpc, progress
@@ -44,6 +46,7 @@ from proxy.views.progress_response import accepts_events, respond_with_progress
 from proxy.views.route import Route, count
 
 CallT = TypeVar("CallT", ToolCall, ItemCall)
+MAX_ADDRESSES_READ = 1_000  # of one subscription
 _NOTHING = progress.Wanted(None, None)
 
 
@@ -128,18 +131,30 @@ async def _listen(
     if wanted is None:
         text = "params.notifications must say which notifications to send"
         return responses.json_response(jsonrpc.error(asked.id, jsonrpc.INVALID_PARAMS, text))
+    lists, addresses = wanted
     declared = await mcp_items.capabilities(context, vendor, tells_changes=True, is_compact=route.is_compact)
-    kinds = [kind for kind in Listed if kind.value in wanted and declared.get(kind.value, {}).get("listChanged")]
-    if kinds:
-        stream = change_streams.stream_of(
-            *(context, vendor, kinds),
-            lambda kind: subscriptions.notification(asked.id, kind.notification),
-            first=subscriptions.begun(asked.id, [kind.value for kind in kinds]),
+    kinds = [kind for kind in Listed if kind.value in lists and declared.get(kind.value, {}).get("listChanged")]
+    confirmed = await _confirmed(context, vendor, addresses)
+    if kinds or confirmed:
+        messages = change_streams.Messages(
+            changed=lambda kind: subscriptions.notification(asked.id, kind.notification),
+            updated=lambda address: subscriptions.notification(asked.id, item_kinds.UPDATED, uri=address),
+            first=lambda kept: subscriptions.begun(asked.id, [kind.value for kind in kinds], kept),
             last=subscriptions.ended(asked.id, _server()),
         )
+        stream = await change_streams.stream_of(context, vendor, kinds, messages, [each.found for each in confirmed])
         if stream is not None:
             return stream
     return responses.events((subscriptions.begun(asked.id, ()), subscriptions.ended(asked.id, _server())))
+
+
+async def _confirmed(context: RequestContext, vendor: Vendor | None, addresses: Sequence[str]) -> list[Confirmed]:
+    """Those that the caller may hear of, and that their vendors announce."""
+    # A body has room for a million of them.
+    some = list(dict.fromkeys(addresses[:MAX_ADDRESSES_READ]))[: settings.SUBSCRIPTIONS_OF_SESSION]
+    calls = [item_call(context, vendor, item_kinds.SUBSCRIBE, {"uri": address}) for address in some]
+    found = await asyncio.gather(*(confirm(context, call) for call in calls))
+    return [each for each in found if isinstance(each, Confirmed)]
 
 
 def _read_call(asked: ModernRequest, call: ToolCall, said: McpHeaders, accept: str | None) -> ToolCall:

@@ -68,6 +68,62 @@ async def test_who_waits_gets_what_comes(pair: tuple[Exchange, Exchange]) -> Non
     assert time.monotonic() - began_s < 2
 
 
+async def test_a_table_has_so_many_fields_and_no_more(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    assert await here.set_field("t", b"1", b"a", ttl_s=60, most=2)
+    assert await there.set_field("t", b"2", b"b", ttl_s=60, most=2)
+    assert not await here.set_field("t", b"3", b"c", ttl_s=60, most=2)
+    assert await here.set_field("t", b"2", b"new", ttl_s=60, most=2), "it has its place"
+    assert await there.fields("t", ttl_s=60) == {b"1": b"a", b"2": b"new"}
+    await there.remove_field("t", b"1")
+    await there.remove_field("t", b"no such")
+    assert await here.set_field("t", b"3", b"c", ttl_s=60, most=2)
+    assert (await here.fields("t", ttl_s=60)).keys() == {b"2", b"3"}
+    assert await here.fields("another", ttl_s=60) == {}
+
+
+async def test_a_log_is_read_by_all(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    await here.append("log", b"before", 60)
+    place = await there.end_of("log")
+    assert await there.read_after("log", place, 0.01) == (place, [])
+    for number in range(MAX_TAKEN + 5):
+        await here.append("log", b"%d" % number, 60)
+    await here.append("another", b"x", 60)
+    for reader in pair:
+        middle, first = await reader.read_after("log", place, 0.1)
+        end, rest = await reader.read_after("log", middle, 0.1)
+        assert [*first, *rest] == [b"%d" % number for number in range(MAX_TAKEN + 5)]
+        assert end == await reader.end_of("log")
+    assert await here.read_after("new", await here.end_of("new"), 0.01) == (await here.end_of("new"), [])
+
+
+async def test_who_follows_a_log_gets_what_comes(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    waiting = asyncio.ensure_future(there.read_after("log", await there.end_of("log"), 5))
+    taking = asyncio.ensure_future(there.take("box", 5))
+    await asyncio.sleep(0.1)
+    await here.append("log", b"1", 60)
+    assert (await asyncio.wait_for(waiting, 2))[1] == [b"1"]
+    taking.cancel()
+
+
+async def test_a_file_forgets_fields_and_entries_and_no_place(tmp_path: Path) -> None:
+    now_ms = [0]
+    made = SQLiteExchange(tmp_path / "x.sqlite3", lambda: now_ms[0])
+    assert await made.set_field("t", b"1", b"a", ttl_s=1, most=1)
+    await made.append("log", b"1", 1)
+    place = await made.end_of("log")
+    now_ms[0] = 1_001
+    assert await made.fields("t", ttl_s=1) == {}
+    assert await made.set_field("t", b"2", b"b", ttl_s=1, most=1), "the first has made room"
+    for number in range(200):
+        await made.put(f"n{number}", b"", 1)
+    await made.append("log", b"2", 1)
+    assert (await made.read_after("log", place, 0.01))[1] == [b"2"]
+    made.close()
+
+
 async def test_a_file_forgets_what_is_too_old(tmp_path: Path) -> None:
     now_ms = [0]
     made = SQLiteExchange(tmp_path / "x.sqlite3", lambda: now_ms[0])

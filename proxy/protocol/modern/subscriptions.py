@@ -3,7 +3,7 @@
 Spec: MCP 2026-07-28, basic/patterns/subscriptions · docs/decisions/0102
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +13,7 @@ from proxy.protocol.jsonrpc import MessageId
 from proxy.protocol.modern import results
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
+LISTEN: Final = "subscriptions/listen"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 
@@ -23,8 +24,9 @@ class _Filter(msgspec.Struct, rename="camel"):
     resource_subscriptions: list[str] = []
 
 
-def wanted(notifications: object) -> frozenset[str] | None:
-    """The lists whose changes these `params.notifications` ask for; None if they are malformed."""
+def wanted(notifications: object) -> tuple[frozenset[str], list[str]] | None:
+    """The lists, and the addresses of resources, whose changes these `params.notifications` ask for; None if they are
+    malformed."""
     try:
         found = msgspec.convert(notifications, _Filter)
     except msgspec.ValidationError:
@@ -34,18 +36,20 @@ def wanted(notifications: object) -> frozenset[str] | None:
         "prompts": found.prompts_list_changed,
         "resources": found.resources_list_changed,
     }
-    return frozenset(name for name, is_asked in asked.items() if is_asked)
+    return frozenset(name for name, is_asked in asked.items() if is_asked), found.resource_subscriptions
 
 
-def begun(message_id: MessageId, lists: Iterable[str]) -> bytes:
-    """The acknowledgement of the `lists` whose changes will be told."""
-    honoured = {f"{name}ListChanged": True for name in lists}
+def begun(message_id: MessageId, lists: Iterable[str], addresses: Sequence[str] = ()) -> bytes:
+    """The acknowledgement of what will be told: changes of these lists and resources."""
+    honoured: dict[str, object] = {f"{name}ListChanged": True for name in lists}
+    if addresses:
+        honoured["resourceSubscriptions"] = list(addresses)
     return jsonrpc.notification(ACKNOWLEDGED, {"_meta": {SUBSCRIPTION_ID: message_id}, "notifications": honoured})
 
 
-def notification(message_id: MessageId, method: str) -> bytes:
+def notification(message_id: MessageId, method: str, **params: str) -> bytes:
     """A change."""
-    return jsonrpc.notification(method, {"_meta": {SUBSCRIPTION_ID: message_id}})
+    return jsonrpc.notification(method, {"_meta": {SUBSCRIPTION_ID: message_id}, **params})
 
 
 def ended(message_id: MessageId, server: Mapping[str, Any]) -> bytes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from django.test import Client as Browser
 from gateway.asgi import application
 from gateway.coordination import backend
 from proxy import caller_cache, freshness, runtime, shared_rows
+from proxy.runtime import Runtime
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.vendor_requests import LIMITS
 from tests.factories.cast import Cast
@@ -155,3 +157,26 @@ def end_database_threads(used: runtime.Runtime) -> None:
     database = used.caller_cache._database
     for threads in (database.db_threads, database.write_thread, used.tool_change_detector._threads):
         threads.shutdown(wait=True)
+
+
+@pytest.fixture
+async def other_process(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runtime]:
+    """The state of another process: caches and connections of its own, over the same database and store."""
+    with monkeypatch.context() as patch:
+        patch.setattr(backend, "current", backend.current.__wrapped__)
+        made = runtime._build()
+    assert made.store is not backend.current()
+    yield made
+    await made.aclose()
+
+
+@contextlib.contextmanager
+def inside(process: Runtime) -> Iterator[None]:
+    """Calls in this block are served by `process`."""
+    loop = asyncio.get_running_loop()
+    ours = runtime.current()
+    runtime._runtimes[loop] = process
+    try:
+        yield
+    finally:
+        runtime._runtimes[loop] = ours

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import Awaitable
 from typing import Any
 
 import httpx
@@ -13,39 +13,15 @@ import pytest
 from audit.models import RequestAuditEntry
 from credentials.models import Credential
 from gateway.catalog.tool_config import parse_tool_config
-from gateway.coordination import backend
 from gateway.coordination.rules import Rule
 from proxy import hot_path_database, runtime
 from proxy.cache.keys import epoch_name
 from proxy.runtime import Runtime
-from tests.api.proxy.conftest import Agent, access_token
+from tests.api.proxy.conftest import Agent, access_token, inside
 from tests.api.proxy.traces import until
 from tests.factories.tenant import Tenant, connect, load_vendor, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.vendor import FakeVendor
-
-
-@pytest.fixture
-async def other_process(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runtime]:
-    """The state of another process: caches and connections of its own, over the same database and store."""
-    with monkeypatch.context() as patch:
-        patch.setattr(backend, "current", backend.current.__wrapped__)
-        made = runtime._build()
-    assert made.store is not backend.current()
-    yield made
-    await made.aclose()
-
-
-@contextlib.contextmanager
-def inside(process: Runtime) -> Iterator[None]:
-    """Calls in this block are served by `process`."""
-    loop = asyncio.get_running_loop()
-    ours = runtime.current()
-    runtime._runtimes[loop] = process
-    try:
-        yield
-    finally:
-        runtime._runtimes[loop] = ours
 
 
 async def how(call: Awaitable[httpx.Response]) -> tuple[int, str]:

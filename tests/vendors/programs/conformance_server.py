@@ -16,6 +16,7 @@ import mcp_types as types
 import uvicorn
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.jsonrpc import MISSING_REQUIRED_CLIENT_CAPABILITY
@@ -28,6 +29,8 @@ WAV = base64.b64encode(
 ).decode()
 MOMENT_S = 0.05
 STATIC_TEXT, STATIC_BINARY = "test://static-text", "test://static-binary"
+WATCHED = "test://watched-resource"
+CHANGES = InMemorySubscriptionBus()
 RESOURCE_NOT_FOUND = -32002
 PLAIN: dict[str, Any] = {"type": "object", "properties": {}}
 PROMPT: dict[str, Any] = {"type": "object", "properties": {"prompt": {"type": "string"}}}
@@ -90,6 +93,11 @@ async def image_content(ctx: Context, arguments: dict[str, Any]) -> Blocks:
 
 async def audio_content(ctx: Context, arguments: dict[str, Any]) -> Blocks:
     return [types.AudioContent(type="audio", data=WAV, mime_type="audio/wav")]
+
+
+async def change_resource(ctx: Context, arguments: dict[str, Any]) -> Blocks:
+    await CHANGES.publish(ResourceUpdated(WATCHED))
+    return [text("Changed.")]
 
 
 async def embedded_resource(ctx: Context, arguments: dict[str, Any]) -> Blocks:
@@ -231,6 +239,7 @@ TOOLS: dict[str, tuple[Tool, str, dict[str, Any]]] = {
     "test_simple_text": (simple_text, "Answers with text.", PLAIN),
     "test_image_content": (image_content, "Answers with an image.", PLAIN),
     "test_audio_content": (audio_content, "Answers with a sound.", PLAIN),
+    "test_change_resource": (change_resource, "Changes the watched resource.", PLAIN),
     "test_embedded_resource": (embedded_resource, "Answers with a resource.", PLAIN),
     "test_multiple_content_types": (multiple_content_types, "Answers with text, an image and a resource.", PLAIN),
     "test_tool_with_logging": (tool_with_logging, "Logs while it runs.", PLAIN),
@@ -287,6 +296,7 @@ async def list_resources(ctx: Context, params: types.PaginatedRequestParams | No
         resources=[
             types.Resource(uri=STATIC_TEXT, name="Static text", description="A text.", mime_type="text/plain"),
             types.Resource(uri=STATIC_BINARY, name="Static picture", description="A picture.", mime_type="image/png"),
+            types.Resource(uri=WATCHED, name="Watched", description="Changes with a tool.", mime_type="text/plain"),
         ]
     )
 
@@ -310,6 +320,8 @@ async def read_resource(ctx: Context, params: types.ReadResourceRequestParams) -
     elif uri == STATIC_TEXT:
         words = "This is the content of the static text resource."
         contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text=words)
+    elif uri == WATCHED:
+        contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text="It may change.")
     elif found := re.fullmatch(r"test://template/([^/]+)/data", uri):
         data = json.dumps({"id": found[1], "templateTest": True, "data": f"Data for ID: {found[1]}"})
         contents = types.TextResourceContents(uri=uri, mime_type="application/json", text=data)
@@ -375,6 +387,7 @@ BESIDE_TOOLS: dict[str, Any] = {
     "on_list_prompts": list_prompts,
     "on_get_prompt": get_prompt,
     "on_completion": complete,
+    "on_subscriptions_listen": ListenHandler(CHANGES),
 }
 
 

@@ -358,3 +358,17 @@ def test_a_tool_that_cannot_be_read_is_reported_when_it_is_read() -> None:
     assert next(tools) == {"name": "a"}
     with pytest.raises(replies.BadVendorReply):
         next(tools)
+
+
+def test_the_address_of_a_change() -> None:
+    assert replies.updated_address(b'{"params":{"uri":"test://x","title":"more"}}') == "test://x"
+    for raw in (b"", b"{}", b'{"params":{"uri":7}}', b'{"params":[]}', b"\xff", b"[" * 2_000):
+        assert replies.updated_address(raw) is None
+    assert replies.updated_address(b'{"params":{"uri":"%b"}}' % (b"x" * replies.MAX_UPDATE_BYTES)) is None
+
+
+def test_the_subscriptions_that_a_vendor_acknowledges() -> None:
+    raw = b'{"params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a:b","a:b","c:d"]}}}'
+    assert replies.honoured_addresses(raw) == {"a:b", "c:d"}
+    for bad in (b"", b"{}", b'{"params":{"notifications":{"resourceSubscriptions":[1]}}}', b'{"params":{}}'):
+        assert replies.honoured_addresses(bad) == frozenset()

@@ -62,16 +62,16 @@ def test_a_list_is_never_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "lists"),
+    ("asked", "lists", "addresses"),
     [
-        ({}, set()),
-        ({"toolsListChanged": True, "resourceSubscriptions": ["a"]}, {"tools"}),
-        ({"promptsListChanged": True, "resourcesListChanged": True}, {"prompts", "resources"}),
-        ({"other": 1}, set()),
+        ({}, set(), []),
+        ({"toolsListChanged": True, "resourceSubscriptions": ["a", "b"]}, {"tools"}, ["a", "b"]),
+        ({"promptsListChanged": True, "resourcesListChanged": True}, {"prompts", "resources"}, []),
+        ({"other": 1}, set(), []),
     ],
 )
-def test_a_filter(asked: object, lists: set[str]) -> None:
-    assert subscriptions.wanted(asked) == lists
+def test_a_filter(asked: object, lists: set[str], addresses: list[str]) -> None:
+    assert subscriptions.wanted(asked) == (lists, addresses)
 
 
 @pytest.mark.parametrize("wanted", [None, [], "x", {"toolsListChanged": "yes"}, {"resourceSubscriptions": [1]}])

@@ -1,0 +1,123 @@
+"""The resources whose changes one stream tells, as long as its caller may read them. docs/decisions/0113"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from proxy.calls.decide import may_use_items
+from proxy.calls.open_destination import usable_now
+from proxy.outcomes import Denied
+from proxy.protocol.item_kinds import Capability
+from proxy.request_context import RequestContext
+from proxy.sessions.listening_hub import HeldInterest
+from proxy.sessions.session_subscriptions import Subscription
+from proxy.vendors.destination import Destination
+from proxy.vendors.errors import VendorProblem
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """`held`: None while there is no place for it, or no usable token: it is tried again."""
+
+    subscription: Subscription
+    held: HeldInterest | None = None
+
+
+class WatchedResources:
+    """Of one event loop. `wake` is called when there may be something to tell."""
+
+    def __init__(self, context: RequestContext, wake: Callable[[], None]) -> None:
+        self._context, self._wake = context, wake
+        self._watched: dict[str, _Watched] = {}
+
+    @property
+    def addresses(self) -> list[str]:
+        return list(self._watched)
+
+    @property
+    def needs_review(self) -> bool:
+        """Whether a vendor refuses a credential, or an address is not listened to."""
+        return any(each.held is None or each.held.interest.is_rejected for each in self._watched.values())
+
+    async def watch(self, subscriptions: Iterable[Subscription], *, has_gap: bool = False) -> None:
+        """These and no others. `has_gap`: their resources may have changed while no stream told of it."""
+        wanted = {each.address: each for each in subscriptions}
+        for address in self._watched.keys() - wanted.keys():
+            self._drop(address)
+        for address in wanted.keys() - self._watched.keys():
+            found = self._watched[address] = _Watched(wanted[address])
+            await self._judge(found, has_gap=has_gap)
+
+    async def review(self) -> list[str]:
+        """Judge all again, by the caller's rights of now. Returns the addresses that the caller may not hear of any
+        more: they are watched no longer."""
+        before = set(self._watched)
+        for each in list(self._watched.values()):
+            await self._judge(each)
+        return sorted(before - self._watched.keys())
+
+    def take_news(self) -> list[str]:
+        """The addresses whose resource may have changed since the last time."""
+        found = []
+        for address, each in list(self._watched.items()):
+            interest = None if each.held is None else each.held.interest
+            if interest is None or not interest.has_news:
+                continue
+            interest.has_news = False
+            found.append(address)
+            if interest.is_refused:  # told for the last time: a read says what is there now
+                self._drop(address)
+        return found
+
+    def close(self) -> None:
+        for address in list(self._watched):
+            self._drop(address)
+
+    async def _judge(self, watched: _Watched, *, has_gap: bool = False) -> None:
+        """Listen where the caller's credential leads now, or watch it no longer."""
+        context, found = self._context, watched.subscription
+        vendor = context.caller.catalog.get(found.vendor)
+        if vendor is None:
+            self._drop(found.address)
+            return
+        try:
+            usable = await usable_now(context, vendor)
+        except VendorProblem as problem:  # no token at the moment
+            log.info("resource not listened to", vendor=vendor.slug, fault=problem.fault.value)
+            return
+        caller = context.caller
+        denied = may_use_items(caller.principal, caller.organization, vendor)
+        if isinstance(usable, Denied) or denied is not None:
+            self._drop(found.address)
+            return
+        if context.runtime.items.may_have(Capability.UPDATES, usable[1].key):
+            self._listen(watched, usable[1], has_gap=has_gap)
+
+    def _listen(self, watched: _Watched, destination: Destination, *, has_gap: bool) -> None:
+        former, hub = watched.held, self._context.runtime.listening
+        if former is not None and former.key == destination.key:
+            return
+        if watched.subscription.address not in self._watched:
+            return  # the stream has ended meanwhile
+        try:
+            watched.held = hub.take(
+                *(self._context.caller.principal, destination, watched.subscription.own, self._wake),
+                is_promised=True,
+                has_gap=has_gap or former is not None,  # with another credential it may be another resource
+            )
+        except VendorProblem as problem:
+            log.info("resource not listened to", vendor=destination.key.vendor, fault=problem.detail)
+            watched.held = None
+        if former is not None:
+            hub.give_back(former)
+
+    def _drop(self, address: str) -> None:
+        watched = self._watched.pop(address, None)
+        if watched is not None and watched.held is not None:
+            self._context.runtime.listening.give_back(watched.held)
+            watched.held = None

@@ -1,0 +1,111 @@
+"""The vendors that this process listens to for its subscribers: bounded, and one stream for each credential.
+
+docs/decisions/0113
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+
+from orgs.principal import Principal
+from proxy.sessions.shared_places import SharedPlaces
+from proxy.vendors import errors
+from proxy.vendors.destination import Destination, PoolKey
+from proxy.vendors.listening import Interest, VendorListening
+from proxy.vendors.pool import SessionPool
+
+
+class HeldInterest:
+    """An interest with its places. To be given back."""
+
+    __slots__ = ("holders", "interest", "key")
+
+    def __init__(self, interest: Interest, key: PoolKey, holders: tuple[Hashable, ...]) -> None:
+        self.interest, self.key, self.holders = interest, key, holders
+
+
+class ListeningHub:
+    """One event loop."""
+
+    def __init__(
+        self,
+        pool: SessionPool,
+        *,
+        of_all: int,
+        of_vendor: int,
+        of_organization: int,
+        of_subject: int,
+        streams_of_vendor: int,
+        streams_of_organization: int,
+    ) -> None:
+        """Bounds of interests; `streams`: to one vendor, of all and of one organization."""
+        self._pool = pool
+        self._places = SharedPlaces(of_all, of_vendor, of_organization, of_subject)
+        self._streams = SharedPlaces(streams_of_vendor, streams_of_organization)
+        self._listenings: dict[PoolKey, VendorListening] = {}
+        pool.on_resource_updated = self._updated
+
+    @property
+    def taken(self) -> int:
+        """Interests."""
+        return self._places.taken("all")
+
+    @property
+    def stream_count(self) -> int:
+        return len(self._listenings)
+
+    def take(
+        self,
+        principal: Principal,
+        destination: Destination,
+        own: str,
+        wake: Callable[[], None],
+        *,
+        is_promised: bool = False,
+        has_gap: bool = False,
+    ) -> HeldInterest:
+        """Listen for changes of an address. Raises: VendorProblem without a place.
+
+        `is_promised`: as in `Interest`. `has_gap`: a change may have been missed before, even if others listened.
+        """
+        key = destination.key
+        holders = ("all", key.vendor, principal.org_id, (principal.org_id, principal.subject))
+        if not self._places.take(*holders):
+            raise errors.unavailable("Too many resources are subscribed to.")
+        listening = self._listenings.get(key)
+        if listening is None:
+            streams = (key.vendor, (key.org_id, key.vendor))
+            if not self._streams.take(*streams):
+                self._places.give_back(*holders)
+                raise errors.unavailable("The gateway listens to this vendor with too many credentials.")
+            listening = self._listenings[key] = VendorListening(self._pool, destination, lambda: self._end(key))
+        listening.destination = destination  # an equal key may have a newer one: of a credential that was sealed again
+        held = HeldInterest(Interest(own, wake, is_promised=is_promised), key, holders)
+        listening.add(held.interest, has_gap=has_gap)
+        return held
+
+    def give_back(self, held: HeldInterest) -> None:
+        self._places.give_back(*held.holders)
+        listening = self._listenings.get(held.key)
+        if listening is not None:
+            listening.remove(held.interest)
+
+    async def confirm(self, held: HeldInterest, *, deadline: float) -> None:
+        """Wait until the vendor has agreed. Raises: VendorProblem; RefusedByVendor."""
+        listening = self._listenings.get(held.key)
+        if listening is None:
+            raise errors.unavailable()
+        await listening.confirmed(held.interest.own, deadline=deadline)
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(each.aclose() for each in list(self._listenings.values())), return_exceptions=True)
+
+    def _updated(self, key: PoolKey, address: str) -> None:
+        listening = self._listenings.get(key)
+        if listening is not None:
+            listening.updated(address)
+
+    def _end(self, key: PoolKey) -> None:
+        del self._listenings[key]
+        self._streams.give_back(key.vendor, (key.org_id, key.vendor))
