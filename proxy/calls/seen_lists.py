@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gateway.catalog.vendor import Vendor
+from orgs.allowed_items import ItemType
 from proxy.caller import Caller
-from proxy.calls.decide import may_use_items, tool_rights
+from proxy.calls.decide import item_limits, tool_rights
+from proxy.calls.item_rights import ItemRights, known_rights
 from proxy.calls.open_destination import usable_vendor
 from proxy.outcomes import Denied
 from proxy.protocol.item_kinds import Capability, ItemKind
@@ -77,12 +79,14 @@ def _has_changed(before: SeenList, now: SeenList) -> bool:
 def _seen(live: Runtime, caller: Caller, usable: list[tuple[Vendor, Destination]], kind: Listed) -> Seen:
     if kind is Listed.TOOLS:
         return {vendor.slug: _tools(live, caller, vendor, place) for vendor, place in usable}
-    return {
-        vendor.slug: _items(live, place, kind)
-        for vendor, place in usable
-        if may_use_items(caller.principal, caller.organization, vendor) is None
-        and live.items.may_have(Capability(kind.value), place.key)
-    }
+    found = {}
+    for vendor, place in usable:
+        if live.items.may_have(Capability(kind.value), place.key):
+            index = live.directory.known(place)
+            rights = known_rights(caller, vendor, None if index is None else index.content)
+            if rights.offers(ItemType(kind.value)):
+                found[vendor.slug] = _items(live, rights, place, kind)
+    return found
 
 
 def _tools(live: Runtime, caller: Caller, vendor: Vendor, place: Destination) -> SeenList:
@@ -93,8 +97,14 @@ def _tools(live: Runtime, caller: Caller, vendor: Vendor, place: Destination) ->
     return SeenList(place.key.digest, rights, index.content.digest, index.is_outdated)
 
 
-def _items(live: Runtime, place: Destination, kind: Listed) -> SeenList:
+def _items(live: Runtime, rights: ItemRights, place: Destination, kind: Listed) -> SeenList:
+    caller = rights.caller
+    limits: Hashable = item_limits(caller.principal, caller.organization, rights.vendor, ItemType(kind.value))
+    tools = None
+    if kind is Listed.RESOURCES and rights.tools is not None:  # the apps of tools that it may call are among them
+        limits = (limits, tool_rights(caller.principal, caller.organization, rights.vendor))
+        tools = rights.tools.digest
     indexes = [live.items.known(each, place) for each in _ITEM_KINDS[kind]]
     known = [each for each in indexes if each is not None]
-    bodies = tuple(each.content.own_body for each in known) if len(known) == len(indexes) else None
-    return SeenList(place.key.digest, None, bodies, any(each.is_outdated for each in known))
+    bodies = (tools, *(each.content.own_body for each in known)) if len(known) == len(indexes) else None
+    return SeenList(place.key.digest, limits, bodies, any(each.is_outdated for each in known))
