@@ -110,9 +110,9 @@ def _fault_in_addresses(addresses: Sequence[str]) -> str:
     if wrong is None:
         return ""
     return sentence(
-        "A template must begin with a scheme and have at most %(most)s characters: %(template)s",
+        "A template must begin with a scheme and have at most %(most)s characters: %(entry)s",
         most=uri_templates.MAX_TEMPLATE_CHARACTERS,
-        template=wrong[:80],
+        entry=wrong[:80],
     )
 
 
