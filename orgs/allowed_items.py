@@ -10,7 +10,7 @@ from gateway.lib import uri_templates
 
 
 class ItemType(StrEnum):
-    """What such a list allows, beside tools."""
+    """The things that such a list allows, beside tools."""
 
     RESOURCES = "resources"
     PROMPTS = "prompts"

@@ -45,8 +45,8 @@ _OF_VENDOR = {
     ),
     "item_not_allowed": (
         gettext_lazy(
-            "The caller’s lists at this vendor don’t allow this resource or prompt, or a list of allowed tools closes all"
-            " of them. An owner can change that."
+            "The caller’s lists at this vendor don’t allow this resource or prompt, or a list of allowed tools closes"
+            " all of them. An owner can change that."
         ),
         gettext_lazy("%(vendor)s resources and prompts"),
         "proxy_pages:vendor-items",

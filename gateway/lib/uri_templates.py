@@ -76,7 +76,7 @@ def is_made_of(template: str, address: str) -> bool:
     """Whether the address is an expansion of the template: for rights, so a doubtful one is none.
 
     A simple expression has no slash, question mark or number sign; `{+any}` has any text; `{?q}` and the like begin
-    with their mark. What begins with no scheme, and a template itself, is made of none.
+    with their mark. An address without a scheme, and a template itself, is made of none.
     """
     if is_template(address) or not is_template(template) or fault_in(template):
         return False

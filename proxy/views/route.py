@@ -52,7 +52,7 @@ class Route:
     reports_cache: bool = False  # answers have X-Cache
     # Lists tools to find, describe and call others. None: the setting of the agent says so.
     is_compact: bool | None = False
-    has_sessions: bool = False  # which clients end by DELETE
+    has_sessions: bool = False  # clients end them by DELETE
     headers: Mapping[str, str] = field(default_factory=dict)  # of every answer but a preflight's
 
     @property
