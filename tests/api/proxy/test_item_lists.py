@@ -15,6 +15,7 @@ from tests.api.proxy.conftest import Agent
 from tests.api.proxy.items import both_eras, request
 from tests.api.proxy.modern import PATHS, bearer_of
 from tests.api.proxy.traces import rows
+from tests.factories.statements import statements
 from tests.factories.tenant import Tenant, connect, make_tenant, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.item_vendor import ItemVendor
@@ -151,6 +152,23 @@ async def test_both_lists_count_and_only_the_own_agent(
     assert "The service client build bot can use only some resources of Fake" in text["error"]["message"]
     await in_thread(lambda: clear_client_item_list(**whose, vendor="fake", kind="resources"))
     assert await reads(era, agent, tenant.agent_key, TEXT) == "ok"
+
+
+async def test_lists_cost_a_known_caller_no_statement(agent: Agent, tenant: Tenant, vendor: ItemVendor) -> None:
+    async def counted(address: str) -> list[str]:
+        with statements() as asked:
+            await reads("earlier", agent, tenant.agent_key, address)
+        # A new list of tools is recorded in the background.
+        return [sql for sql in asked if "caller" in sql or "allowlist" in sql]
+
+    vendor.tools = [{**each, **app_of(APP if each["name"] == "fake_list" else None)} for each in vendor.tools]
+    assert len(await counted(NOTES)) > 0
+    assert await counted(NOTES) == []
+    await in_thread(lambda: restrict_tools(tenant.organization, "fake_list"))
+    await allow(tenant, "resources", NOTES, THING)
+    for address in (NOTES, "test://thing/7", APP, TEXT):
+        await reads("earlier", agent, tenant.agent_key, address)
+        assert await counted(address) == []
 
 
 APP, OTHER_APP = "ui://board/main", "ui://board/other"
