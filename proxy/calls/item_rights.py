@@ -84,7 +84,3 @@ async def rights_to(
     if not item_addresses.is_app(own):
         return ItemRights(context.caller, vendor)
     return await rights_at(context, vendor, destination, deadline=deadline)
-
-
-def known_rights(caller: Caller, vendor: Vendor, tools: ToolList | None) -> ItemRights:
-    return ItemRights(caller, vendor, tools if depend_on_tools(caller, vendor) else None)

@@ -11,9 +11,12 @@ from oauth_ext.services.service_client_allowlists import set_tool_mode
 from oauth_ext.services.service_client_item_lists import clear_client_item_list, set_client_item_list
 from orgs.services.item_access import clear_item_list, set_item_list
 from proxy.protocol.item_addresses import exposed
+from proxy.views import change_streams
+from tests.api.proxy.asking import named, session_of
 from tests.api.proxy.conftest import Agent
 from tests.api.proxy.items import both_eras, request
 from tests.api.proxy.modern import PATHS, bearer_of
+from tests.api.proxy.streams import Stream
 from tests.api.proxy.traces import rows
 from tests.factories.statements import statements
 from tests.factories.tenant import Tenant, connect, make_tenant, restrict_tools
@@ -230,6 +233,20 @@ async def test_what_is_announced(agent: Agent, tenant: Tenant, vendor: ItemVendo
     await in_thread(lambda: restrict_tools(tenant.organization, "fake_list"))
     await in_thread(lambda: clear_item_list(**role_of(tenant), kind="resources"))
     assert await announced() == set()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_changed_list_is_told(
+    agent: Agent, tenant: Tenant, vendor: ItemVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_streams, "LOOK_EVERY_S", 0.05)
+    session = await session_of(agent, tenant.agent_key)
+    await agent.rpc(tenant.agent_key, "resources/list", **named(session))
+    async with Stream("/v1/mcp", tenant.agent_key, None, named(session), "GET") as stream:
+        await allow(tenant, "resources", NOTES)
+        assert (await stream.read() or {})["method"] == "notifications/resources/list_changed"
+        await allow(tenant, "prompts", "greet")
+        assert (await stream.read() or {})["method"] == "notifications/prompts/list_changed"
 
 
 def app_of(address: str | None, form: str = "object") -> dict[str, Any]:
