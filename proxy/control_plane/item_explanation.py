@@ -25,7 +25,7 @@ from proxy.protocol import item_addresses, item_results
 
 @dataclass(frozen=True, slots=True)
 class ItemVerdict:
-    """`limit`: whose list refuses; `is_tools`: whether it is a list of tools, or a tool's right, that does."""
+    """`limit`: whose limit refuses; `is_tools`: whether a tool has to be allowed, whose app it is."""
 
     passed: bool
     detail: str
@@ -65,7 +65,7 @@ def _refused(
 ) -> ItemVerdict:
     remedy = sentence("An owner of %(org)s can allow it.", org=organization.name)
     detail = _CLOSED[kind] if refusing.items is None else _UNLISTED[kind]
-    return ItemVerdict(False, sentence(detail, **words), remedy, refusing.limit, refusing.items is None)
+    return ItemVerdict(False, sentence(detail, **words), remedy, refusing.limit)
 
 
 def _explained_app(

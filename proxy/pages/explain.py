@@ -83,7 +83,8 @@ class ExplainPage(OrgPage):
         tool = typed_text(self.request, "tool")
         vendor = registry.vendor_or_none(self.request.GET.get("vendor", ""))
         if vendor and tool and self._kind is ItemType.RESOURCES:
-            return item_addresses.exposed(vendor.slug, tool)
+            is_exposed = item_addresses.split(tool, (vendor.slug,)) is not None
+            return tool if is_exposed else item_addresses.exposed(vendor.slug, tool)
         return exposed_name(vendor.tool_prefix, tool) if vendor and tool else tool
 
     @property
