@@ -218,6 +218,20 @@ async def test_a_tool_opens_nothing_but_an_app(agent: Agent, tenant: Tenant, ven
 
 
 @both_eras
+async def test_without_the_tools_of_a_vendor_its_apps_are_closed(
+    agent: Agent, tenant: Tenant, vendor: ItemVendor, era: str
+) -> None:
+    """A vendor may have no tools at all: its other resources are listed and read as usual."""
+    vendor.errors["tools/list"] = {"code": -32601, "message": "Method not found"}
+    await allow(tenant, "resources", NOTES, APP)
+    key = tenant.agent_key
+    assert await listed(era, agent, key, "resources/list", "resources", "/v1/mcp") == [NOTES]
+    assert [await reads(era, agent, key, each) for each in (NOTES, TEXT, APP)] == [
+        *("ok", "item_not_allowed", "bad_vendor_response")
+    ]
+
+
+@both_eras
 async def test_what_is_announced(agent: Agent, tenant: Tenant, vendor: ItemVendor, era: str) -> None:
     async def announced() -> set[str]:
         asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
