@@ -76,6 +76,8 @@ WORDS: dict[EventType, str] = {
     EventType.TEAM_MEMBER_REMOVED: sentence("removed a member from {team}"),
     EventType.TOOL_ACCESS_UPDATED: sentence("changed the allowed tools of {target}"),
     EventType.TOOL_ACCESS_CLEARED: sentence("allowed every tool again for {target}"),
+    EventType.ITEM_ACCESS_UPDATED: sentence("changed the allowed resources or prompts of {target}"),
+    EventType.ITEM_ACCESS_CLEARED: sentence("removed a list of resources or prompts of {target}"),
     EventType.VENDOR_TOOLS_CHANGED: sentence("noticed changed tools at {vendor}"),
     EventType.VENDOR_TOOLS_APPROVED: sentence("approved tools of {vendor}"),
     EventType.VENDOR_CONNECTED: sentence("signed in to {vendor}"),

@@ -77,6 +77,8 @@ class EventType(StrEnum):
     TEAM_MEMBER_REMOVED = "team.member_removed"
     TOOL_ACCESS_UPDATED = "tool_access.updated"
     TOOL_ACCESS_CLEARED = "tool_access.cleared"
+    ITEM_ACCESS_UPDATED = "item_access.updated"
+    ITEM_ACCESS_CLEARED = "item_access.cleared"
     VENDOR_TOOLS_CHANGED = "vendor.tools_changed"
     VENDOR_TOOLS_APPROVED = "vendor.tools_approved"
     VENDOR_SECRET_ECHOED = "vendor.secret_echoed"  # noqa: S105 - the name of an event

@@ -14,13 +14,13 @@ from credentials.models import Credential, OrganizationDataKey, VendorConnection
 from credentials.resolve import CredentialRef
 from gateway.lib.clock import as_utc
 from gateway.lib.json_statement import Dialect, JsonStatement
-from orgs.models import Membership, Organization, ToolAllowlist
+from orgs.models import ItemAllowlist, Membership, Organization, ToolAllowlist
 
-ORGANIZATION, CREDENTIAL, DATA_KEY, ALLOWLIST, CONNECTION, MEMBERSHIP, RULES = (
+ORGANIZATION, CREDENTIAL, DATA_KEY, ALLOWLIST, CONNECTION, MEMBERSHIP, RULES, ITEM_LIST = (
     model._meta.db_table
     for model in (
         *(Organization, Credential, OrganizationDataKey, ToolAllowlist, VendorConnection, Membership),
-        VendorSignInRules,
+        *(VendorSignInRules, ItemAllowlist),
     )
 )
 
@@ -59,6 +59,7 @@ class OrganizationRow(msgspec.Struct, frozen=True, array_like=True):
     connections: list[ConnectionRow] = []
     # Vendors that people may not connect for themselves.
     closed: list[tuple[str]] = []
+    item_lists: list[tuple[str, str, str, list[str]]] = []  # vendor, role, type, entries
 
     @property
     def without_people(self) -> frozenset[str]:
@@ -81,6 +82,10 @@ def _by_organization(sql: Dialect) -> str:
         _items(allowlist, f"{ALLOWLIST} l WHERE l.organization_id = o.id"),
         _items(connection, f"{joined} WHERE v.organization_id = o.id ORDER BY v.vendor, v.id"),
         _items(sql.array("r.vendor"), f"{RULES} r WHERE r.organization_id = o.id AND NOT r.people_may_connect"),
+        _items(
+            sql.array("i.vendor", "i.role", "i.kind", sql.nested("i.entries")),
+            f"{ITEM_LIST} i WHERE i.organization_id = o.id",
+        ),
     )
     row = sql.array("o.name", "o.default_server_access", *map(sql.rows, parts))
     return f"SELECT {sql.text(row)} FROM {ORGANIZATION} o WHERE o.id = {sql.uuid('%s')}"  # noqa: S608

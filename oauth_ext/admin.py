@@ -18,6 +18,7 @@ from oauth_ext.models import (
     RefreshToken,
     RememberedConsent,
     ServiceClientAllowlist,
+    ServiceClientItemAllowlist,
     ServiceClientVendor,
     SigningKey,
     TokenFamily,
@@ -135,6 +136,15 @@ class ServiceClientAllowlistAdmin(ReadOnlyAdmin):
     fields = ("client", "vendor", "tools", "updated_by", "updated_at")
     list_display = ("vendor", "client", "updated_by", "updated_at")
     list_filter = ("vendor",)
+    list_select_related = ("client", "updated_by")
+    search_fields = ("vendor", "client__client_id", "client__name", "client__organization__name")
+
+
+@admin.register(ServiceClientItemAllowlist)
+class ServiceClientItemAllowlistAdmin(ReadOnlyAdmin):
+    fields = ("client", "vendor", "kind", "entries", "updated_by", "updated_at")
+    list_display = ("vendor", "client", "kind", "updated_by", "updated_at")
+    list_filter = ("vendor", "kind")
     list_select_related = ("client", "updated_by")
     search_fields = ("vendor", "client__client_id", "client__name", "client__organization__name")
 

@@ -14,15 +14,23 @@ from django.db.models import Prefetch, prefetch_related_objects
 
 from gateway.lib import clock
 from gateway.lib.json_statement import Dialect, JsonStatement
-from oauth_ext.models import AccessToken, AgentKey, Client, ServiceClientAllowlist, ServiceClientVendor
+from oauth_ext.models import (
+    AccessToken,
+    AgentKey,
+    Client,
+    ServiceClientAllowlist,
+    ServiceClientItemAllowlist,
+    ServiceClientVendor,
+)
 from oauth_ext.models.client import ToolMode
 from oauth_ext.selectors import ClientLimits
+from orgs.allowed_items import AllowedItems
 from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership, User
 
-TOKEN, KEY, CLIENT, LISTED, ALLOWLIST, USER, MEMBERSHIP, ACCESS, TEAM, IN_TEAM = (
+TOKEN, KEY, CLIENT, LISTED, ALLOWLIST, ITEM_LIST, USER, MEMBERSHIP, ACCESS, TEAM, IN_TEAM = (
     model._meta.db_table
     for model in (
-        *(AccessToken, AgentKey, Client, ServiceClientVendor, ServiceClientAllowlist),
+        *(AccessToken, AgentKey, Client, ServiceClientVendor, ServiceClientAllowlist, ServiceClientItemAllowlist),
         *(User, Membership, ServerAccess, Team, TeamMembership),
     )
 )
@@ -46,6 +54,8 @@ class ClientRow(msgspec.Struct, frozen=True, array_like=True):
     tool_mode: ToolMode
     allowlists: list[tuple[str, list[str]]]  # vendor, tools
     acts_for_people: bool = False
+    item_lists: list[tuple[str, str, list[str]]] = []  # vendor, type, entries
+    lists_compactly: bool = False
 
     def limits(self, vendors: frozenset[str] | None) -> ClientLimits:
         """`vendors`: those in force, None for every vendor."""
@@ -53,19 +63,24 @@ class ClientRow(msgspec.Struct, frozen=True, array_like=True):
             vendors=vendors,
             tools={vendor: frozenset(tools) for vendor, tools in self.allowlists},
             is_read_only=self.tool_mode != ToolMode.ALL,
+            items={(vendor, kind): AllowedItems.of(kind, entries) for vendor, kind, entries in self.item_lists},
+            lists_compactly=self.lists_compactly,
         )
 
 
 def client_rows(organization: Organization, *, vendor: str) -> list[ClientRow]:
-    """Of the service clients that have not expired, by name, with their tools of one vendor. No bearer gave them."""
-    allowlists = Prefetch("tool_allowlists", ServiceClientAllowlist.objects.filter(vendor=vendor))
+    """Of the service clients that have not expired, by name, with their lists of one vendor. No bearer gave them."""
+    lists = (
+        Prefetch("tool_allowlists", ServiceClientAllowlist.objects.filter(vendor=vendor)),
+        Prefetch("item_allowlists", ServiceClientItemAllowlist.objects.filter(vendor=vendor)),
+    )
     found = Client.objects.filter(organization=organization, expires_at__gt=clock.now()).order_by("name", "id")
-    return [_client_row(each) for each in found.prefetch_related("restricted_vendors", allowlists)]
+    return [_client_row(each) for each in found.prefetch_related("restricted_vendors", *lists)]
 
 
 def client_row(client: Client) -> ClientRow:
-    """Of one service client, with its tools of every vendor. No bearer gave it."""
-    prefetch_related_objects([client], "restricted_vendors", "tool_allowlists")
+    """Of one service client, with its lists of every vendor. No bearer gave it."""
+    prefetch_related_objects([client], "restricted_vendors", "tool_allowlists", "item_allowlists")
     return _client_row(client)
 
 
@@ -83,6 +98,8 @@ def _client_row(client: Client) -> ClientRow:
         tool_mode=ToolMode(client.tool_mode),
         allowlists=[(row.vendor, row.tools) for row in client.tool_allowlists.all()],
         acts_for_people=client.acts_for_people,
+        item_lists=[(row.vendor, row.kind, row.entries) for row in client.item_allowlists.all()],
+        lists_compactly=client.lists_compactly,
     )
 
 
@@ -119,9 +136,11 @@ def _client(sql: Dialect) -> str:
     listed = f"SELECT {item} AS item FROM {LISTED} l WHERE l.client_id = c.id"  # noqa: S608
     allowlist = sql.array("a.vendor", sql.nested("a.tools"))
     allowlists = f"SELECT {allowlist} AS item FROM {ALLOWLIST} a WHERE a.client_id = c.id"  # noqa: S608
+    entries = sql.array("i.vendor", "i.kind", sql.nested("i.entries"))
+    items = f"SELECT {entries} AS item FROM {ITEM_LIST} i WHERE i.client_id = c.id"  # noqa: S608
     return sql.array(
         *("c.id", "c.client_id", "c.name", "c.organization_id", "c.expires_at", "c.restricted", sql.rows(listed)),
-        *("c.tool_mode", sql.rows(allowlists), "c.acts_for_people"),
+        *("c.tool_mode", sql.rows(allowlists), "c.acts_for_people", sql.rows(items), "c.lists_compactly"),
     )
 
 

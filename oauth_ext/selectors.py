@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -16,8 +16,16 @@ from audit.models import AdminAuditEntry
 from gateway.lib import clock, ids
 from gateway.lib.errors import NotFound
 from gateway.lib.rows import required_row
-from oauth_ext.models import AccessToken, Client, ServiceClientAllowlist, ServiceClientVendor, TokenFamily
+from oauth_ext.models import (
+    AccessToken,
+    Client,
+    ServiceClientAllowlist,
+    ServiceClientItemAllowlist,
+    ServiceClientVendor,
+    TokenFamily,
+)
 from oauth_ext.models.client import ToolMode
+from orgs.allowed_items import AllowedItems, OwnItemLists
 from orgs.models import ManagementToken, Organization, User
 from orgs.selectors import MAX_SEARCH_WORDS
 
@@ -128,11 +136,16 @@ def service_client_of_any_organization(client_id: str) -> Client:
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """The limits of a service client beside its role. `vendors` None: every vendor; `tools`: by vendor, its lists."""
+    """The limits of a service client beside its role. `vendors` None: every vendor; `tools`: by vendor, its lists.
+
+    `lists_compactly`: whether the unified endpoint lists three tools in place of all to it.
+    """
 
     vendors: frozenset[str] | None
     tools: Mapping[str, frozenset[str]]
     is_read_only: bool
+    items: OwnItemLists = field(default_factory=dict)
+    lists_compactly: bool = False
 
 
 NOTHING_ALLOWED = ClientLimits(vendors=frozenset(), tools={}, is_read_only=True)
@@ -140,13 +153,17 @@ NOTHING_ALLOWED = ClientLimits(vendors=frozenset(), tools={}, is_read_only=True)
 
 def client_limits(client_pk: uuid.UUID) -> ClientLimits:
     """Spec: D34, D165, D173"""
-    mode = Client.objects.filter(pk=client_pk).values_list("tool_mode", flat=True).first()
+    row = Client.objects.filter(pk=client_pk).values_list("tool_mode", "lists_compactly").first()
+    mode, lists_compactly = row or (None, False)
+    items = ServiceClientItemAllowlist.objects.filter(client_id=client_pk).values_list("vendor", "kind", "entries")
     lists = ServiceClientAllowlist.objects.filter(client_id=client_pk).values_list("vendor", "tools")
     return ClientLimits(
         vendors=restricted_vendors(client_pk),
         tools={vendor: frozenset(tools) for vendor, tools in lists},
         # Fails closed: a missing client writes nothing.
         is_read_only=mode != ToolMode.ALL,
+        items={(vendor, kind): AllowedItems.of(kind, entries) for vendor, kind, entries in items},
+        lists_compactly=lists_compactly,
     )
 
 
@@ -163,6 +180,12 @@ def client_allowlists(client: Client, vendor: str | None = None) -> QuerySet[Ser
     """By vendor; of one vendor if it is named. Spec: D75, D165"""
     rows = ServiceClientAllowlist.objects.select_related("updated_by").filter(client=client)
     return (rows if vendor is None else rows.filter(vendor=vendor)).order_by("vendor")
+
+
+def client_item_lists(client: Client, vendor: str) -> QuerySet[ServiceClientItemAllowlist]:
+    """By type. docs/decisions/0115"""
+    rows = ServiceClientItemAllowlist.objects.select_related("updated_by").filter(client=client, vendor=vendor)
+    return rows.order_by("kind")
 
 
 def service_client_vendor_rows(organization: Organization) -> QuerySet[ServiceClientVendor]:

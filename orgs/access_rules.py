@@ -6,8 +6,10 @@ Spec: §4.5, §4.9 · D33, D34, D75-D77, D165
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
+from orgs.allowed_items import AllowedItems, ItemLists, ItemType
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
 
@@ -24,6 +26,21 @@ class ToolLimit(StrEnum):
     ROLE = "role"  # the list of the role
     OWN = "own"  # the list of the service client
     READ_ONLY = "read_only"  # the service client's mode
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLimit:
+    """A limit of resources or prompts. `items` None: a list of tools closes them."""
+
+    limit: ToolLimit
+    items: AllowedItems | None
+
+    @property
+    def is_closed(self) -> bool:
+        return self.items is None or not self.items.entries
+
+    def allows(self, own: str) -> bool:
+        return self.items is not None and self.items.allows(own)
 
 
 def person_may_use_vendor(
@@ -67,13 +84,36 @@ def refusing_limit(
     return ToolLimit.READ_ONLY if principal.is_read_only and not is_read_only else None
 
 
-def limit_of_items(principal: Principal, vendor: str, allowlists: Allowlists) -> ToolLimit | None:
-    """The list that closes the vendor's resources and prompts; None if none does. docs/decisions/0105"""
-    if allowed_tools(principal.role, vendor, allowlists) is not None:
-        return ToolLimit.ROLE
-    if principal.agent is not None and allowed_tools(AGENT_ROLE, vendor, allowlists) is not None:
-        return ToolLimit.OWN
-    return None if own_tools(principal, vendor) is None else ToolLimit.OWN
+def item_limits(
+    principal: Principal, vendor: str, kind: ItemType, allowlists: Allowlists, item_lists: ItemLists
+) -> tuple[ItemLimit, ...]:
+    """The lists that limit the vendor's resources, or its prompts; each counts. Equal ones allow equal entries.
+
+    A list of tools without a list of this kind closes them all. docs/decisions/0115
+    """
+    of_role = item_lists.get((vendor, principal.role.value, kind))
+    found = [_limit_of_items(ToolLimit.ROLE, of_role, allowed_tools(principal.role, vendor, allowlists))]
+    own = None if principal.own_item_lists is None else principal.own_item_lists.get((vendor, kind))
+    found.append(_limit_of_items(ToolLimit.OWN, own, own_tools(principal, vendor)))
+    if principal.agent is not None:
+        of_agents = item_lists.get((vendor, AGENT_ROLE.value, kind))
+        found.append(_limit_of_items(ToolLimit.OWN, of_agents, allowed_tools(AGENT_ROLE, vendor, allowlists)))
+    return tuple(each for each in found if each is not None)
+
+
+def _limit_of_items(limit: ToolLimit, items: AllowedItems | None, tools: frozenset[str] | None) -> ItemLimit | None:
+    return None if items is None and tools is None else ItemLimit(limit, items)
+
+
+def tool_lists(principal: Principal, vendor: str, allowlists: Allowlists) -> tuple[frozenset[str] | None, ...]:
+    """Each list of tools that counts for the principal, in a fixed order; None in place of one that there is not."""
+    of_agents = allowed_tools(AGENT_ROLE, vendor, allowlists) if principal.agent is not None else None
+    return allowed_tools(principal.role, vendor, allowlists), own_tools(principal, vendor), of_agents
+
+
+def limits_tools(principal: Principal, vendor: str, allowlists: Allowlists) -> bool:
+    """Whether there may be tools of the vendor that the principal may not call."""
+    return principal.is_read_only or any(each is not None for each in tool_lists(principal, vendor, allowlists))
 
 
 def role_may_call_tool(role: Role, vendor: str, tool: str, allowlists: Allowlists) -> bool:

@@ -13,6 +13,7 @@ from orgs.models import (
     AlertSettings,
     Identity,
     Invitation,
+    ItemAllowlist,
     JoinRequest,
     KnownTool,
     MailDomain,
@@ -149,6 +150,15 @@ class ToolAllowlistAdmin(ReadOnlyAdmin):
     fields = ("organization", "vendor", "role", "tools", "updated_by", "updated_at")
     list_display = ("organization", "vendor", "role", "updated_at")
     list_filter = ("role",)
+    list_select_related = ("organization",)
+    search_fields = ("organization__name", "vendor")
+
+
+@admin.register(ItemAllowlist)
+class ItemAllowlistAdmin(ReadOnlyAdmin):
+    fields = ("organization", "vendor", "role", "kind", "entries", "updated_by", "updated_at")
+    list_display = ("organization", "vendor", "role", "kind", "updated_at")
+    list_filter = ("role", "kind")
     list_select_related = ("organization",)
     search_fields = ("organization__name", "vendor")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from orgs.allowed_items import OwnItemLists
 from orgs.roles import Role
 
 
@@ -45,8 +46,12 @@ class Principal:
     client_name: str
     user_id: uuid.UUID | None = None
     own_allowlists: Mapping[str, frozenset[str]] | None = None
+    # Its lists of resources and prompts.
+    own_item_lists: OwnItemLists | None = None
     # A service client that may call only what is marked read-only.
     is_read_only: bool = False
+    # A service client to which /v1/mcp lists three tools in place of all.
+    lists_compactly: bool = False
     # The service client that acts for the person: its lists and its mode count beside the person's rights.
     agent: Agent | None = None
 

@@ -11,9 +11,11 @@ from django.db.models import Avg, Case, Count, F, Q, QuerySet, TextField, Value,
 
 from gateway.lib import clock, ids
 from gateway.lib.rows import grouped, required_row
+from orgs.allowed_items import AllowedItems
 from orgs.models import (
     AccessRequest,
     Invitation,
+    ItemAllowlist,
     KnownTool,
     ManagementToken,
     Membership,
@@ -105,6 +107,12 @@ def allowlists(org_id: uuid.UUID) -> dict[tuple[str, str], frozenset[str]]:
     """(vendor, role) to the allowed tools; a pair without a list is absent. Spec: D75"""
     rows = ToolAllowlist.objects.filter(organization_id=org_id).values_list("vendor", "role", "tools")
     return {(vendor, role): frozenset(tools) for vendor, role, tools in rows}
+
+
+def item_lists(org_id: uuid.UUID) -> dict[tuple[str, str, str], AllowedItems]:
+    """(vendor, role, type) to the allowed entries; absent without a list. docs/decisions/0115"""
+    rows = ItemAllowlist.objects.filter(organization_id=org_id).values_list("vendor", "role", "kind", "entries")
+    return {(vendor, role, kind): AllowedItems.of(kind, entries) for vendor, role, kind, entries in rows}
 
 
 def members(organization: Organization, *, matching: str = "", named: str | None = None) -> QuerySet[Membership]:
@@ -314,6 +322,12 @@ def allowlist_rows(organization: Organization, vendor: str) -> QuerySet[ToolAllo
     """By role. Spec: §4.9 · D75"""
     rows = ToolAllowlist.objects.select_related("updated_by").filter(organization=organization, vendor=vendor)
     return rows.order_by("role")
+
+
+def item_list_rows(organization: Organization, vendor: str) -> QuerySet[ItemAllowlist]:
+    """By role and type. docs/decisions/0115"""
+    rows = ItemAllowlist.objects.select_related("updated_by").filter(organization=organization, vendor=vendor)
+    return rows.order_by("role", "kind")
 
 
 def _has_words(text: str, *columns: str) -> Q:

@@ -11,6 +11,7 @@ from credentials.resolve import CredentialIndex
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.vendor import Vendor
 from orgs.access_rules import Allowlists
+from orgs.allowed_items import ItemLists
 from orgs.principal import Principal
 from proxy.vendors.destination import Destination
 
@@ -31,6 +32,7 @@ class OrganizationAccess:
     destinations: dict[uuid.UUID, tuple[Vendor, Destination]] = field(default_factory=dict, compare=False, repr=False)
     # Vendors that people may not connect for themselves.
     without_people: frozenset[str] = frozenset()
+    item_lists: ItemLists = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from oauth_ext.bearer import BearerIdentity, InvalidBearer
 from oauth_ext.bearer_rows import ClientRow, PersonRow, VendorRow
 from oauth_ext.selectors import NOTHING_ALLOWED, ClientLimits, client_limits
 from orgs import selectors as orgs
+from orgs.allowed_items import AllowedItems, OwnItemLists
 from orgs.principal import Agent, Principal, PrincipalKind
 from orgs.roles import Role
 from proxy.caller import OrganizationAccess, OwnRights
@@ -29,6 +30,12 @@ _NOT_A_MEMBER = "The person is no longer a member of the organization."
 def shared_set(values: frozenset[str]) -> frozenset[str]:
     """The one copy of equal sets: thousands of callers have the same scopes, audiences and vendors."""
     return frozenset(map(intern, values))
+
+
+@lru_cache(maxsize=256)
+def shared_items(items: AllowedItems) -> AllowedItems:
+    """The one copy of equal lists."""
+    return items
 
 
 def own_rights(identity: BearerIdentity, loaded_at_s: float, spread: float) -> OwnRights:
@@ -86,6 +93,10 @@ def organization_in(org_id: uuid.UUID, row: bytes | None) -> OrganizationAccess:
         wrapped_keys=tuple(map(wrapped_key, organization.wrapped_keys)),
         allowlists={(intern(vendor), intern(role)): _names(tools) for vendor, role, tools in organization.allowlists},
         without_people=_names(organization.without_people),
+        item_lists={
+            (intern(vendor), intern(role), intern(kind)): AllowedItems.of(kind, map(intern, entries))
+            for vendor, role, kind, entries in organization.item_lists
+        },
     )
 
 
@@ -146,7 +157,9 @@ def _service(identity: BearerIdentity, limits: ClientLimits) -> Principal:
         client_id=intern(identity.client_id),
         client_name=intern(identity.client_name),
         own_allowlists=_own_allowlists(limits),
+        own_item_lists=_own_item_lists(limits),
         is_read_only=limits.is_read_only,
+        lists_compactly=limits.lists_compactly,
     )
 
 
@@ -156,13 +169,21 @@ def _of_agent(identity: BearerIdentity, limits: ClientLimits) -> dict[str, Any]:
     return {
         "agent": Agent(name=intern(identity.client_name), vendors=vendors),
         "own_allowlists": _own_allowlists(limits),
+        "own_item_lists": _own_item_lists(limits),
         "is_read_only": limits.is_read_only,
+        "lists_compactly": limits.lists_compactly,
     }
 
 
 def _own_allowlists(limits: ClientLimits) -> dict[str, frozenset[str]] | None:
     # Most have no list: None takes no memory.
     return {intern(vendor): shared_set(tools) for vendor, tools in limits.tools.items()} or None
+
+
+def _own_item_lists(limits: ClientLimits) -> OwnItemLists | None:
+    return {
+        (intern(vendor), intern(kind)): shared_items(items) for (vendor, kind), items in limits.items.items()
+    } or None
 
 
 def _person(identity: BearerIdentity, person: PersonRow, now_s: float) -> Principal:

@@ -45,11 +45,11 @@ _OF_VENDOR = {
     ),
     "item_not_allowed": (
         gettext_lazy(
-            "A list of allowed tools limits the caller at this vendor and also blocks its resources and prompts. An"
-            " owner can change it."
+            "The caller’s lists at this vendor don’t allow this resource or prompt, or a list of allowed tools closes"
+            " all of them. An owner can change that."
         ),
-        gettext_lazy("%(vendor)s tools"),
-        "proxy_pages:tool-access",
+        gettext_lazy("%(vendor)s resources and prompts"),
+        "proxy_pages:vendor-items",
     ),
     "unknown_tool": (
         gettext_lazy(

@@ -53,7 +53,7 @@ _DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     ),
     "vendors#state": ("credentials:check", "proxy_pages:status"),
     "vendors#allowed-tools": ("proxy_pages:tool-access",),
-    "vendors#resources-and-prompts": ("proxy_pages:vendor-items",),
+    "vendors#resources-and-prompts": ("proxy_pages:client-items", "proxy_pages:vendor-items"),
     "vendors#run-a-tool": ("proxy_pages:tool",),
     "vendors#disconnect": ("credentials:disconnect",),
     "agents": ("oauth_pages:service-client", "oauth_pages:service-clients"),

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from audit.query_values import moment_of
 from gateway.web.api_view import OrgView
-from gateway.web.fields import Name, Text, Timestamp, WholeNumber
+from gateway.web.fields import Name, Text, Timestamp, TrueOrFalse, WholeNumber
 from gateway.web.gate import Gate
 from gateway.web.operation import NAME, Operation
 from oauth_ext import selectors
@@ -58,6 +58,9 @@ class ServiceClientOut(serializers.Serializer[Any]):
         ToolMode.choices, help_text="Which tools it can call, before its lists are applied."
     )
     acts_for_people = serializers.BooleanField(help_text="Whether it may get tokens to act for a member.")
+    compact_list = serializers.BooleanField(
+        source="lists_compactly", help_text="Whether /v1/mcp lists three tools in place of all to it."
+    )
 
 
 class ServiceClientIn(serializers.Serializer[Any]):
@@ -77,6 +80,11 @@ class ServiceClientChange(serializers.Serializer[Any]):
         help_text=f"A date, or an RFC 3339 time, within {settings.SERVICE_CLIENT_MAX_DAYS} days.",
     )
     responsible_user_id = serializers.UUIDField(required=False, allow_null=True, help_text="A member, or null.")
+    compact_list = TrueOrFalse(
+        required=False,
+        source="lists_compactly",
+        help_text="Whether /v1/mcp lists three tools in place of all to it: to find, describe and call the others.",
+    )
 
     def validate_expires_at(self, value: str) -> datetime:
         try:
@@ -144,7 +152,9 @@ class ServiceClientDetail(OrgView):
     gates = {"PATCH": Gate(Role.ADMIN, token=TokenScope.ADMIN), "DELETE": Gate(Role.ADMIN, token=TokenScope.ADMIN)}
     operations = {
         "PATCH": Operation(
-            "Change the name, the expiry or the responsible member", body=ServiceClientChange, answer=ServiceClientOut
+            "Change the name, expiry, responsible member or list of tools",
+            body=ServiceClientChange,
+            answer=ServiceClientOut,
         ),
         "DELETE": Operation("Delete a service client with its tokens, key and credentials", status=204),
     }

@@ -2,8 +2,8 @@
 
 from django.urls import path
 
+from oauth_ext.api import item_access, tool_access, trusted_issuers
 from oauth_ext.api import service_clients as views
-from oauth_ext.api import tool_access, trusted_issuers
 
 app_name = "oauth_api"
 _CLIENTS = "orgs/<str:org_id>/service-clients"
@@ -21,5 +21,15 @@ urlpatterns = [
         f"{_CLIENTS}/<str:client_id>/tool-access/<str:vendor>",
         tool_access.ClientVendorToolAccess.as_view(),
         name="client-vendor-tools",
+    ),
+    path(
+        f"{_CLIENTS}/<str:client_id>/item-access/<str:vendor>",
+        item_access.ClientItemAccess.as_view(),
+        name="client-items",
+    ),
+    path(
+        f"{_CLIENTS}/<str:client_id>/item-access/<str:vendor>/<str:kind>",
+        item_access.ClientVendorItemAccess.as_view(),
+        name="client-vendor-items",
     ),
 ]

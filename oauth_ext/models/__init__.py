@@ -6,6 +6,7 @@ from oauth_ext.models.client import Client
 from oauth_ext.models.device_grant import Decision, DeviceGrant, UserCodeMiss
 from oauth_ext.models.remembered_consent import RememberedConsent
 from oauth_ext.models.service_client_allowlist import ServiceClientAllowlist
+from oauth_ext.models.service_client_item_allowlist import ServiceClientItemAllowlist
 from oauth_ext.models.service_client_vendor import ServiceClientVendor
 from oauth_ext.models.signing_key import SigningKey
 from oauth_ext.models.token_family import TokenFamily
@@ -25,6 +26,7 @@ __all__ = [
     "RefreshToken",
     "RememberedConsent",
     "ServiceClientAllowlist",
+    "ServiceClientItemAllowlist",
     "ServiceClientVendor",
     "SigningKey",
     "TokenFamily",

@@ -45,6 +45,8 @@ class Client(AbstractApplication):
     tool_mode = models.CharField(
         max_length=9, choices=ToolMode.choices, default=ToolMode.ALL, db_default=ToolMode.ALL.value
     )
+    # Whether /v1/mcp lists three tools in place of all to it. docs/decisions/0103
+    lists_compactly = models.BooleanField(default=False, db_default=False)
     # Whether it may get tokens with which it acts for a person. An owner decides. docs/decisions/0109
     acts_for_people = models.BooleanField(default=False, db_default=False)
     # The hash of the secret before the last rotation; it counts until the end of the overlap. D171

@@ -93,6 +93,8 @@ class ServiceClientSettingsPage(ServiceClientThingPage, OrgFormPage[AgentForm]):
             return self._change_mode()
         if request.POST.get("action") == "acting":
             return self._change_acting()
+        if request.POST.get("action") == "list":
+            return self._change_list()
         return super().post(request, **path)
 
     def save(self, form: AgentForm) -> HttpResponse:
@@ -126,6 +128,17 @@ class ServiceClientSettingsPage(ServiceClientThingPage, OrgFormPage[AgentForm]):
             gettext("%(name)s may now act for people.")
             if allowed
             else gettext("%(name)s may no longer act for people. Its tokens for them no longer work.")
+        )
+        messages.success(self.request, text % {"name": self.client.name})
+        return redirect(self.request.path)
+
+    def _change_list(self) -> HttpResponse:
+        is_compact = self.request.POST.get("list") == "compact"
+        change_service_client(actor=self.actor, client=self.client, changes={"lists_compactly": is_compact})
+        text = (
+            gettext("%(name)s now gets three tools in place of all.")
+            if is_compact
+            else gettext("%(name)s now gets all its tools.")
         )
         messages.success(self.request, text % {"name": self.client.name})
         return redirect(self.request.path)

@@ -73,6 +73,7 @@ class NewAgentForm(forms.Form):
         label=gettext_lazy("Chosen vendors"), required=False, widget=forms.CheckboxSelectMultiple
     )
     read_only = forms.BooleanField(label=gettext_lazy("Only read-only tools"), required=False)
+    compact_list = forms.BooleanField(label=gettext_lazy("Show three tools in place of all"), required=False)
     expires_in_days = forms.TypedChoiceField(
         label=gettext_lazy("Expires after"),
         coerce=int,
@@ -133,6 +134,7 @@ class NewServiceClientPage(OrgFormPage[NewAgentForm]):
             expires_in_days=chosen["expires_in_days"],
             vendors=chosen["vendors"] if chosen["access"] == CHOSEN else None,
             is_read_only=chosen["read_only"],
+            lists_compactly=chosen["compact_list"],
         )
         return self._made(made, chosen["mcp_client"])
 

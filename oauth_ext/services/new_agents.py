@@ -30,6 +30,7 @@ def create_agent(
     expires_in_days: int,
     vendors: Sequence[str] | None,
     is_read_only: bool,
+    lists_compactly: bool = False,
 ) -> NewAgent:
     """All of it or nothing. `vendors`: None for every vendor. The client secret is shown after its first rotation.
 
@@ -41,6 +42,7 @@ def create_agent(
         name=name,
         expires_in_days=expires_in_days,
         tool_mode=ToolMode.READ_ONLY if is_read_only else ToolMode.ALL,
+        lists_compactly=lists_compactly,
     )
     if vendors is not None:
         replace_client_vendors(actor=actor, organization=organization, client=created.client, vendors=vendors)

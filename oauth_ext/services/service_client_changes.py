@@ -1,4 +1,4 @@
-"""Changes of a service client: its name, its expiry, who is responsible for it."""
+"""Changes of a service client: its name, its expiry, who is responsible for it, its list of tools."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class ServiceClientChanges(TypedDict, total=False):
     name: str
     expires_at: datetime
     responsible_user_id: UUID | None  # None: no person is responsible
+    lists_compactly: bool  # three tools in place of all. docs/decisions/0116
 
 
 # A field of the row by another name in the change.
-_NAMES = {"responsible": "responsible_user_id"}
+_NAMES = {"responsible": "responsible_user_id", "lists_compactly": "compact_list"}
 
 
 @transaction.atomic
@@ -72,6 +73,8 @@ def _checked(org_id: UUID, changes: ServiceClientChanges) -> tuple[dict[str, Any
                     service_client_max_days=settings.SERVICE_CLIENT_MAX_DAYS,
                 )
             ]
+    if "lists_compactly" in changes:
+        wanted["lists_compactly"] = changes["lists_compactly"]
     if "responsible_user_id" in changes:
         user_id = changes["responsible_user_id"]
         people = Membership.objects.select_related("user").filter(user__is_active=True, organization_id=org_id)
@@ -81,7 +84,7 @@ def _checked(org_id: UUID, changes: ServiceClientChanges) -> tuple[dict[str, Any
     return wanted, faults
 
 
-def _shown(value: str | datetime | Membership | None) -> str | None:
+def _shown(value: str | bool | datetime | Membership | None) -> str | bool | None:
     """The value in the admin log."""
     if isinstance(value, datetime):
         return clock.rfc3339(value)

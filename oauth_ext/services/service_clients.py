@@ -50,6 +50,7 @@ def create_service_client(
     name: str,
     expires_in_days: int | None = None,
     tool_mode: ToolMode = ToolMode.ALL,
+    lists_compactly: bool = False,
 ) -> CreatedServiceClient:
     """An admin may choose the mode of a new client; later an owner changes it.
 
@@ -71,8 +72,11 @@ def create_service_client(
         responsible=Membership.objects.filter(organization=organization, user=actor).first(),
         expires_at=now + timedelta(days=days),
         tool_mode=tool_mode,
+        lists_compactly=lists_compactly,
     )
-    facts = {} if tool_mode == ToolMode.ALL else {"mode": tool_mode.value}
+    facts: dict[str, object] = {} if tool_mode == ToolMode.ALL else {"mode": tool_mode.value}
+    if lists_compactly:
+        facts["compact_list"] = True
     record_client_change(
         EventType.SERVICE_CLIENT_CREATED, organization.id, actor, client, expires_in_days=days, **facts
     )

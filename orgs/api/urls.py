@@ -3,6 +3,7 @@ from django.urls import path
 from orgs.api import (
     access_requests,
     invitations,
+    item_access,
     management_tokens,
     members,
     organizations,
@@ -72,4 +73,10 @@ urlpatterns = [
     ),
     path(f"{_ORG}/tool-access/<str:vendor>", tool_access.ToolAccess.as_view(), name="tool-access"),
     path(f"{_ORG}/tool-access/<str:vendor>/<str:role>", tool_access.RoleToolAccess.as_view(), name="role-tool-access"),
+    path(f"{_ORG}/item-access/<str:vendor>", item_access.ItemAccess.as_view(), name="item-access"),
+    path(
+        f"{_ORG}/item-access/<str:vendor>/<str:role>/<str:kind>",
+        item_access.RoleItemAccess.as_view(),
+        name="role-item-access",
+    ),
 ]

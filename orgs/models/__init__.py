@@ -4,6 +4,7 @@ from orgs.models.access_request import AccessRequest
 from orgs.models.alert import Alert, AlertMessage, AlertSettings
 from orgs.models.browser_session import BrowserSession, KnownBrowser
 from orgs.models.invitation import Invitation, InvitationState
+from orgs.models.item_allowlist import ItemAllowlist
 from orgs.models.known_tool import KnownTool, ToolSnapshot
 from orgs.models.mail_domain import JoinRequest, MailDomain
 from orgs.models.management_token import ManagementToken
@@ -24,6 +25,7 @@ __all__ = [
     "Identity",
     "Invitation",
     "InvitationState",
+    "ItemAllowlist",
     "JoinRequest",
     "KnownBrowser",
     "KnownTool",

@@ -38,12 +38,12 @@ class VendorItemsOut(serializers.Serializer[Any]):
     prompts = VendorItemOut(many=True)
     allowedRoles = serializers.ListField(
         child=serializers.ChoiceField(ROLE_CHOICES),
-        help_text="Roles without a list of allowed tools for this vendor: a list blocks resources and prompts.",
+        help_text="Roles that can use all of these: they have no list of tools, resources or prompts for this vendor.",
     )
 
 
 class VendorItems(OrgView):
-    """GET /api/orgs/:orgId/tool-access/:vendor/items. Asks the vendor each time. docs/decisions/0104, 0105"""
+    """GET /api/orgs/:orgId/tool-access/:vendor/items. Asks the vendor each time. docs/decisions/0104, 0115"""
 
     gates = {"GET": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS, token=TokenScope.READ)}
     operations = {

@@ -6,6 +6,7 @@ Spec: §4.14 (1)-(2), §5 · D33, D34, D67, D75-D77, D99, D105, D165
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import cast
 
@@ -15,7 +16,8 @@ from gateway.catalog.vendor import Vendor
 from gateway.lib.sentences import sentence
 from oauth_ext import scopes
 from orgs import access_rules
-from orgs.access_rules import ToolLimit
+from orgs.access_rules import ItemLimit, ToolLimit
+from orgs.allowed_items import ItemType
 from orgs.principal import Principal
 from proxy.caller import Caller, OrganizationAccess
 from proxy.outcomes import Denial, Denied
@@ -218,19 +220,87 @@ def may_call_tool(
     return Denied(Denial.TOOL_NOT_ALLOWED, _limit_text(limit, principal, organization, vendor_tool_name), vendor.slug)
 
 
-def may_use_items(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> Denied | None:
-    """Resources and prompts, after VENDOR_CHECKS: None if allowed. A list that limits a vendor's tools closes them too.
+@dataclass(frozen=True, slots=True)
+class AppTool:
+    """A tool that names a resource as its app."""
 
-    Being read-only closes nothing: they are all reads. docs/decisions/0105
+    name: str  # the vendor's
+    is_read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A resource or prompt, as the vendor has it. `tools`: those whose app it is."""
+
+    kind: ItemType
+    own: str
+    tools: tuple[AppTool, ...] = ()
+
+
+def may_use_items(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, item: Item | None = None
+) -> Denied | None:
+    """Resources and prompts, after VENDOR_CHECKS: None if allowed. Without `item`: whether all of both are.
+
+    An app follows its tools. Anything else is judged by the lists of its kind. Being read-only closes nothing but the
+    apps of writing tools. docs/decisions/0115
     """
-    limit = access_rules.limit_of_items(principal, vendor.slug, organization.allowlists)
-    if limit is None:
-        return None
-    who = f"The role {principal.role.value}" if limit is ToolLimit.ROLE else _agent_words(principal)
-    text = (
-        f"{who} can call only some tools of {vendor.name} and therefore can't use its resources and prompts."
-        f" An owner of {organization.name} can change that."
+    if item is not None and item.tools:
+        return _refused_app(principal, organization, vendor, item)
+    for kind in ItemType if item is None else (item.kind,):
+        for limit in item_limits(principal, organization, vendor, kind):
+            if item is None or not limit.allows(item.own):
+                return _refused_item(principal, organization, vendor, kind, limit)
+    return None
+
+
+def item_limits(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, kind: ItemType
+) -> tuple[ItemLimit, ...]:
+    """All that `may_use_items` depends on beside the item and its tools."""
+    return access_rules.item_limits(principal, vendor.slug, kind, organization.allowlists, organization.item_lists)
+
+
+def refused_kind(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, kind: ItemType
+) -> Denied | None:
+    """The refusal where a list closes all of the kind, but for apps of tools."""
+    closed = [each for each in item_limits(principal, organization, vendor, kind) if each.is_closed]
+    return _refused_item(principal, organization, vendor, kind, closed[0]) if closed else None
+
+
+def limits_apps(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> bool:
+    """Whether it depends on the vendor's tools if the caller may read one of its apps."""
+    return access_rules.limits_tools(principal, vendor.slug, organization.allowlists) or bool(
+        item_limits(principal, organization, vendor, ItemType.RESOURCES)
     )
+
+
+def may_call_some(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> bool:
+    """False where a list has no tool at all."""
+    return frozenset() not in access_rules.tool_lists(principal, vendor.slug, organization.allowlists)
+
+
+def _refused_app(principal: Principal, organization: OrganizationAccess, vendor: Vendor, item: Item) -> Denied | None:
+    refused = None
+    for tool in item.tools:
+        refused = may_call_tool(principal, organization, vendor, tool.name, is_read_only=tool.is_read_only)
+        if refused is None:
+            return None
+    return refused and replace(refused, denial=Denial.ITEM_NOT_ALLOWED)
+
+
+def _refused_item(
+    principal: Principal, organization: OrganizationAccess, vendor: Vendor, kind: ItemType, refusing: ItemLimit
+) -> Denied:
+    who = f"The role {principal.role.value}" if refusing.limit is ToolLimit.ROLE else _agent_words(principal)
+    owner = f"An owner of {organization.name} can change that."
+    if refusing.items is None:
+        text = f"{who} can call only some tools of {vendor.name}, and so use none of its {kind}. {owner}"
+    elif refusing.items.entries:
+        text = f"{who} can use only some {kind} of {vendor.name}, and this is none of them. {owner}"
+    else:
+        text = f"{who} can use none of the {kind} of {vendor.name}. {owner}"
     return Denied(Denial.ITEM_NOT_ALLOWED, text, vendor.slug)
 
 
@@ -254,9 +324,4 @@ def _agent_words(principal: Principal) -> str:
 
 def tool_rights(principal: Principal, organization: OrganizationAccess, vendor: Vendor) -> Hashable:
     """All that `may_call_tool` depends on beside the tool: equal values allow equal tools of the vendor."""
-    by_role = access_rules.allowed_tools(principal.role, vendor.slug, organization.allowlists)
-    own = access_rules.own_tools(principal, vendor.slug)
-    if principal.agent is None:
-        return by_role, own, principal.is_read_only
-    of_agent = access_rules.allowed_tools(access_rules.AGENT_ROLE, vendor.slug, organization.allowlists)
-    return by_role, own, principal.is_read_only, of_agent
+    return access_rules.tool_lists(principal, vendor.slug, organization.allowlists), principal.is_read_only

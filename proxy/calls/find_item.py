@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
 from credentials.resolve import CredentialRef
 from gateway.catalog.vendor import Vendor
-from proxy.calls.decide import may_use_items
+from orgs.allowed_items import ItemType
+from proxy.calls.decide import refused_kind
 from proxy.calls.find_tool import FIND_DEADLINE_S
+from proxy.calls.item_rights import ItemRights, depend_on_tools, rights_to
 from proxy.calls.list_items import known_lists, offered
 from proxy.calls.open_destination import renewed, usable_vendor
 from proxy.outcomes import BadArguments, Denial, Denied, Failed, UnknownItem
@@ -81,7 +83,8 @@ async def find_prompt(context: RequestContext, name: str, asked: Vendor | None) 
                 content = (await fetch(*arguments, deadline=deadline)).content
                 known = (content.by_exposed if asked is None else content.by_own).get(name)
                 if known is not None:
-                    return replace(found, own=known.own)
+                    refused = ItemRights(context.caller, found.vendor).refused(ItemType.PROMPTS, known.own)
+                    return refused or replace(found, own=known.own)
     except VendorProblem as problem:
         return _failed(found.vendor, found.credential, problem)
     return UnknownItem(name, found.vendor.slug)
@@ -90,13 +93,13 @@ async def find_prompt(context: RequestContext, name: str, asked: Vendor | None) 
 async def _at_vendor(
     context: RequestContext, asked: Vendor, capability: Capability, own: str, name: str, *, is_bare: bool
 ) -> FoundItem | NotFound:
+    """A prompt is judged by its name once that is known."""
     vendor = context.caller.catalog.get(asked.slug)  # as it is after admission
     if vendor is None:
         return Denied(Denial.UNKNOWN_VENDOR, "There are no credentials for this vendor.", asked.slug)
-    caller = context.caller
     with context.timing.auth:
-        usable = usable_vendor(caller, vendor)
-        denied = may_use_items(caller.principal, caller.organization, vendor)
+        usable = usable_vendor(context.caller, vendor)
+        denied = _refused_at_once(context, vendor, capability, own)
     if isinstance(usable, Denied):
         return usable
     if denied is not None:
@@ -110,12 +113,27 @@ async def _at_vendor(
     try:
         with context.timing.session:
             declared = await context.runtime.items.declared(destination, deadline=deadline)
+            if capability is Capability.RESOURCES and capability in declared:
+                rights = await rights_to(context, vendor, destination, own, deadline=deadline)
+                denied = rights.refused(ItemType.RESOURCES, own)
     except VendorProblem as problem:
         return _failed(vendor, credential, problem)
+    if denied is not None:
+        return denied
     if capability not in declared:
         is_offered = not is_bare and capability in await offered(context, None)
         return UnknownItem(name, vendor.slug, capability is Capability.RESOURCES, is_offered)
     return FoundItem(vendor, credential, destination, own, declared, is_bare)
+
+
+def _refused_at_once(context: RequestContext, vendor: Vendor, capability: Capability, own: str) -> Denied | None:
+    """The refusal that needs no word of the vendor."""
+    caller = context.caller
+    if capability is Capability.PROMPTS:
+        return refused_kind(caller.principal, caller.organization, vendor, ItemType.PROMPTS)
+    if item_addresses.is_app(own) and depend_on_tools(caller, vendor):
+        return None
+    return ItemRights(caller, vendor).refused(ItemType.RESOURCES, own)
 
 
 def _failed(vendor: Vendor, credential: CredentialRef, problem: VendorProblem) -> Failed:
@@ -123,7 +141,8 @@ def _failed(vendor: Vendor, credential: CredentialRef, problem: VendorProblem) -
 
 
 async def _owners_of(context: RequestContext, address: str) -> list[Vendor] | Failed:
-    """The vendors whose own address it is. An entry of a list counts more than a template.
+    """The vendors whose own address it is. An entry of a list counts more than a template, and one that the caller may
+    use more than others.
 
     While the list of one is not known none is the owner: an address must not change its meaning when a vendor fails.
     """
@@ -132,16 +151,23 @@ async def _owners_of(context: RequestContext, address: str) -> list[Vendor] | Fa
     )
     if failed or others:
         return [*failed, *others][0]
-    exact = {vendor.slug: vendor for vendor, listed in (*resources, *templates) if address in listed.by_own}
+    exact = {rights.vendor.slug: rights for rights, listed in (*resources, *templates) if address in listed.by_own}
     if exact:
-        return list(exact.values())
+        return _usable_owners(exact.values(), address)
     work = partial(_fitting, templates, address)
     size_bytes = sum(len(listed.own_body) for _, listed in templates)
-    return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, size_bytes)
+    found = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, size_bytes)
+    return _usable_owners(found, address)
 
 
-def _fitting(lists: Iterable[tuple[Vendor, ItemList]], address: str) -> list[Vendor]:
-    """The vendors with a template that fits; thread-safe."""
+def _usable_owners(owners: Collection[ItemRights], address: str) -> list[Vendor]:
+    """Those where the caller may use it; all, where it may use it nowhere."""
+    usable = [each for each in owners if each.refused(ItemType.RESOURCES, address) is None]
+    return [each.vendor for each in usable or owners]
+
+
+def _fitting(lists: Iterable[tuple[ItemRights, ItemList]], address: str) -> list[ItemRights]:
+    """The rights at vendors with a template that fits; thread-safe."""
     return [
-        vendor for vendor, listed in lists if any(item_addresses.fits(template, address) for template in listed.by_own)
+        rights for rights, listed in lists if any(item_addresses.fits(template, address) for template in listed.by_own)
     ]

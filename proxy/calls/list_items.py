@@ -1,27 +1,30 @@
 """resources/list, resources/templates/list and prompts/list, of all vendors at once, without waiting for slow ones.
 
 `offered` tells what the caller's vendors declare beside tools. The rules are those of a call:
-`decide.may_use_vendor` and `decide.may_use_items`.
+`decide.may_use_vendor` and `ItemRights`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 
 import structlog
 from django.conf import settings
 
 from gateway.catalog.vendor import Vendor
-from proxy.calls.decide import may_use_items
+from orgs.allowed_items import ItemType
+from proxy.calls.item_rights import TYPES, ItemRights, may_offer, rights_at
 from proxy.calls.list_tools import INTERNAL_ERROR, may_list
 from proxy.calls.open_destination import usable_now
 from proxy.outcomes import Denied, Failed, VendorFault
 from proxy.protocol import item_definitions
-from proxy.protocol.item_kinds import CAPABILITIES, ItemKind
+from proxy.protocol.item_kinds import CAPABILITIES, Capability, ItemKind
 from proxy.request_context import RequestContext
+from proxy.vendors import fair_scheduler
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.item_list import ItemIndex, ItemList
@@ -49,46 +52,52 @@ class _Part:
     reason: str | None = None  # why the list is missing or outdated
     is_offered: bool = False
     failed: Failed | None = None  # the list is not known, and may be later
+    rights: ItemRights | None = None  # with `index`
 
 
 async def list_items(context: RequestContext, kind: ItemKind, vendor: Vendor | None) -> ListedItems:
     """The caller's entries at `vendor`, with the vendor's own names, or at all vendors it may use."""
     parts = await _parts(context, kind, vendor)
     bodies = [
-        _body(context, part.vendor, part.index.content, is_unified=vendor is None) for part in parts if part.index
+        await _body(context, part.rights, part.index.content, is_unified=vendor is None)
+        for part in parts
+        if part.index is not None and part.rights is not None
     ]
     unavailable = {part.vendor.slug: part.reason for part in parts if part.reason is not None}
     is_offered = any(part.is_offered or part.reason is not None for part in parts)
     return ListedItems(list(filter(None, bodies)), unavailable, is_offered)
 
 
-async def known_lists(context: RequestContext, kind: ItemKind) -> tuple[list[tuple[Vendor, ItemList]], list[Failed]]:
-    """The lists of all vendors that the caller may use, and the failures of those whose list is not known."""
+async def known_lists(
+    context: RequestContext, kind: ItemKind
+) -> tuple[list[tuple[ItemRights, ItemList]], list[Failed]]:
+    """The whole lists of all vendors that the caller may use, with its rights, and the failures of the others."""
     parts = await _parts(context, kind, None)
-    lists = [(part.vendor, part.index.content) for part in parts if part.index is not None]
+    lists = [(part.rights, part.index.content) for part in parts if part.index is not None and part.rights is not None]
     return lists, [part.failed for part in parts if part.failed is not None]
 
 
 async def offered(context: RequestContext, vendor: Vendor | None) -> frozenset[str]:
     """The capabilities beside tools of `vendor`, or of all vendors of the caller; none of one that does not answer."""
     deadline = asyncio.get_running_loop().time() + DECLARED_DEADLINE_S
-    found = await asyncio.gather(*map(_guarded_declared, repeat(context), _usable(context, vendor), repeat(deadline)))
+    usable = _usable(context, vendor, ItemType)
+    found = await asyncio.gather(*map(_guarded_declared, repeat(context), usable, repeat(deadline)))
     return frozenset().union(*found)
 
 
-def _usable(context: RequestContext, vendor: Vendor | None) -> list[Vendor]:
-    """In an order that stays the same."""
+def _usable(context: RequestContext, vendor: Vendor | None, kinds: Iterable[ItemType]) -> list[Vendor]:
+    """Those that may have something of these kinds for the caller, in an order that stays the same."""
     asked: Sequence[Vendor] = [vendor] if vendor else context.caller.catalog.all()
-    caller = context.caller
     return [
         each
         for each in sorted(asked, key=lambda one: one.slug)
-        if may_list(context, each) and may_use_items(caller.principal, caller.organization, each) is None
+        if may_list(context, each) and any(may_offer(context.caller, each, kind) for kind in kinds)
     ]
 
 
 async def _parts(context: RequestContext, kind: ItemKind, vendor: Vendor | None) -> list[_Part]:
-    return await asyncio.gather(*map(_guarded_part, repeat(context), _usable(context, vendor), repeat(kind)))
+    usable = _usable(context, vendor, (TYPES[kind.capability],))
+    return await asyncio.gather(*map(_guarded_part, repeat(context), usable, repeat(kind)))
 
 
 async def _guarded_part(context: RequestContext, vendor: Vendor, kind: ItemKind) -> _Part:
@@ -112,8 +121,14 @@ async def _part(context: RequestContext, vendor: Vendor, kind: ItemKind, deadlin
     items = context.runtime.items
     if kind.capability not in await items.declared(destination, deadline=deadline):
         return _Part(vendor)
+    rights = ItemRights(context.caller, vendor)
+    if kind.capability is Capability.RESOURCES:
+        rights = await rights_at(context, vendor, destination, deadline=deadline)
+    if not rights.offers(TYPES[kind.capability]):
+        return _Part(vendor)
     index = await items.index(kind, vendor, destination, deadline=deadline)
-    return _Part(vendor, index, None if index.failure is None else index.failure.value, is_offered=True)
+    reason = None if index.failure is None else index.failure.value
+    return _Part(vendor, index, reason, is_offered=True, rights=rights)
 
 
 async def _destination(context: RequestContext, vendor: Vendor) -> Destination | Denied:
@@ -123,10 +138,7 @@ async def _destination(context: RequestContext, vendor: Vendor) -> Destination |
 
 async def _guarded_declared(context: RequestContext, vendor: Vendor, deadline: float) -> frozenset[str]:
     try:
-        destination = await _destination(context, vendor)
-        if isinstance(destination, Denied):
-            return frozenset()
-        return await context.runtime.items.declared(destination, deadline=deadline) & CAPABILITIES
+        return await _declared(context, vendor, deadline)
     except VendorProblem:
         return frozenset()
     except Exception:
@@ -134,12 +146,39 @@ async def _guarded_declared(context: RequestContext, vendor: Vendor, deadline: f
         return frozenset()
 
 
-def _body(context: RequestContext, vendor: Vendor, content: ItemList, *, is_unified: bool) -> bytes:
-    if not is_unified:
-        return content.own_body
-    longer = context.caller.catalog.longer_prefixes(vendor) if content.kind is ItemKind.PROMPT else ()
-    if not any(name.exposed.startswith(longer) for name in content.names if longer):
-        return content.exposed_body
+async def _declared(context: RequestContext, vendor: Vendor, deadline: float) -> frozenset[str]:
+    """Of the vendor's capabilities, those of which there is something for the caller. Raises: VendorProblem."""
+    destination = await _destination(context, vendor)
+    if isinstance(destination, Denied):
+        return frozenset()
+    declared = await context.runtime.items.declared(destination, deadline=deadline) & CAPABILITIES
+    rights = ItemRights(context.caller, vendor)
+    if Capability.RESOURCES in declared and not rights.offers(ItemType.RESOURCES):
+        rights = await rights_at(context, vendor, destination, deadline=deadline)
+    closed = {capability for capability, kind in TYPES.items() if not rights.offers(kind)}
+    left = declared - closed
+    # Of what the caller may not use, nothing is completed.
+    return left if left - {Capability.COMPLETIONS} or not closed & declared else frozenset()
+
+
+async def _body(context: RequestContext, rights: ItemRights, content: ItemList, *, is_unified: bool) -> bytes:
+    """The entries that the caller may use; beside the event loop, if there are many to look through."""
+    catalog, vendor = context.caller.catalog, rights.vendor
+    longer = catalog.longer_prefixes(vendor) if is_unified and content.kind is ItemKind.PROMPT else ()
+    body = content.exposed_body if is_unified else content.own_body
     # A name belongs to one vendor only: equal names of others are left out. Spec: D164
-    entries = zip(content.names, item_definitions.entries_of(content.exposed_body), strict=True)
-    return b",".join(bytes(raw) for name, raw in entries if not name.exposed.startswith(longer))
+    has_others = bool(longer) and any(name.exposed.startswith(longer) for name in content.names)
+    if not has_others and rights.are_all_allowed(TYPES[content.kind.capability]):
+        return body
+    work = partial(_shown, rights, content, body, longer)
+    return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, len(body))
+
+
+def _shown(rights: ItemRights, content: ItemList, body: bytes, longer: tuple[str, ...]) -> bytes:
+    """Thread-safe. `longer`: prefixes of names that belong to other vendors."""
+    kind = TYPES[content.kind.capability]
+    return b",".join(
+        bytes(raw)
+        for name, raw in zip(content.names, item_definitions.entries_of(body), strict=True)
+        if not (longer and name.exposed.startswith(longer)) and rights.refused(kind, name.own) is None
+    )

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gateway.catalog.vendor import Vendor
+from orgs.allowed_items import ItemType
 from proxy.caller import Caller
-from proxy.calls.decide import may_use_items, tool_rights
+from proxy.calls.decide import item_limits, tool_rights
+from proxy.calls.item_rights import depend_on_tools, may_offer
 from proxy.calls.open_destination import usable_vendor
 from proxy.outcomes import Denied
 from proxy.protocol.item_kinds import Capability, ItemKind
@@ -77,11 +79,11 @@ def _has_changed(before: SeenList, now: SeenList) -> bool:
 def _seen(live: Runtime, caller: Caller, usable: list[tuple[Vendor, Destination]], kind: Listed) -> Seen:
     if kind is Listed.TOOLS:
         return {vendor.slug: _tools(live, caller, vendor, place) for vendor, place in usable}
+    item_type = ItemType(kind.value)
     return {
-        vendor.slug: _items(live, place, kind)
+        vendor.slug: _items(live, caller, vendor, place, kind)
         for vendor, place in usable
-        if may_use_items(caller.principal, caller.organization, vendor) is None
-        and live.items.may_have(Capability(kind.value), place.key)
+        if may_offer(caller, vendor, item_type) and live.items.may_have(Capability(kind.value), place.key)
     }
 
 
@@ -93,8 +95,14 @@ def _tools(live: Runtime, caller: Caller, vendor: Vendor, place: Destination) ->
     return SeenList(place.key.digest, rights, index.content.digest, index.is_outdated)
 
 
-def _items(live: Runtime, place: Destination, kind: Listed) -> SeenList:
+def _items(live: Runtime, caller: Caller, vendor: Vendor, place: Destination, kind: Listed) -> SeenList:
+    rights: Hashable = item_limits(caller.principal, caller.organization, vendor, ItemType(kind.value))
+    marks: list[Hashable] = []
+    if kind is Listed.RESOURCES and depend_on_tools(caller, vendor):  # apps of tools are among them
+        index = live.directory.known(place)
+        rights = (rights, tool_rights(caller.principal, caller.organization, vendor))
+        marks.append(None if index is None else index.content.digest)
     indexes = [live.items.known(each, place) for each in _ITEM_KINDS[kind]]
-    known = [each for each in indexes if each is not None]
-    bodies = tuple(each.content.own_body for each in known) if len(known) == len(indexes) else None
-    return SeenList(place.key.digest, None, bodies, any(each.is_outdated for each in known))
+    marks += [None if each is None else each.content.own_body for each in indexes]
+    mark = None if None in marks else tuple(marks)
+    return SeenList(place.key.digest, rights, mark, any(each is not None and each.is_outdated for each in indexes))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
 
-from proxy.calls.decide import may_use_items
+from gateway.catalog.vendor import Vendor
+from orgs.allowed_items import ItemType
+from proxy.calls.find_item import FIND_DEADLINE_S
+from proxy.calls.item_rights import rights_to
 from proxy.calls.open_destination import usable_now
 from proxy.outcomes import Denied
 from proxy.protocol.item_kinds import Capability
@@ -87,16 +91,20 @@ class WatchedResources:
             return
         try:
             usable = await usable_now(context, vendor)
-        except VendorProblem as problem:  # no token at the moment
+            if isinstance(usable, Denied) or await self._refused(vendor, usable[1], found.own) is not None:
+                self._drop(found.address)
+                return
+        except VendorProblem as problem:  # no token at the moment, or the tools of an app are not known
             log.info("resource not listened to", vendor=vendor.slug, fault=problem.fault.value)
-            return
-        caller = context.caller
-        denied = may_use_items(caller.principal, caller.organization, vendor)
-        if isinstance(usable, Denied) or denied is not None:
-            self._drop(found.address)
             return
         if context.runtime.items.may_have(Capability.UPDATES, usable[1].key):
             self._listen(watched, usable[1], has_gap=has_gap)
+
+    async def _refused(self, vendor: Vendor, destination: Destination, own: str) -> Denied | None:
+        """Raises: VendorProblem."""
+        deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
+        rights = await rights_to(self._context, vendor, destination, own, deadline=deadline)
+        return rights.refused(ItemType.RESOURCES, own)
 
     def _listen(self, watched: _Watched, destination: Destination, *, has_gap: bool) -> None:
         former, hub = watched.held, self._context.runtime.listening

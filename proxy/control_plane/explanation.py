@@ -25,6 +25,7 @@ from oauth_ext.models import Client
 from oauth_ext.selectors import service_client_of_any_organization
 from orgs import selectors
 from orgs.access_rules import ToolLimit, own_tools, refusing_limit
+from orgs.allowed_items import ItemType
 from orgs.models import Organization, User
 from orgs.principal import Principal, PrincipalKind
 from orgs.roles import Role
@@ -37,6 +38,7 @@ from proxy.control_plane.health import state_cache as health
 from proxy.control_plane.health.selectors import circuit_of
 from proxy.control_plane.health.states import LABELS, HealthStatus
 from proxy.control_plane.health.words import joined
+from proxy.control_plane.item_explanation import explained_item, vendor_of_item
 from proxy.vendors.circuit import CircuitState
 
 _TITLES = {
@@ -49,6 +51,9 @@ _TITLES = {
 }
 
 
+_ITEM_TITLES = {ItemType.RESOURCES: sentence("Allowed resources"), ItemType.PROMPTS: sentence("Allowed prompts")}
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One check. A failed one has a `remedy`, and a `limit` where a limit refuses the tool."""
@@ -58,10 +63,14 @@ class Step:
     detail: str
     remedy: str = ""
     limit: ToolLimit | None = None
+    # Of the list of resources or prompts that refuses.
+    kind: ItemType | None = None
 
     @property
     def title(self) -> str:
         """The name as pages show it."""
+        if self.kind is not None:
+            return _ITEM_TITLES[self.kind]
         return _TITLES[CallStep(self.name)]
 
 
@@ -81,9 +90,16 @@ class Explanation:
 
 
 def explain_access(
-    subject: str, tool: str, *, org_id: uuid.UUID | None = None, shows_count: bool = True
+    subject: str,
+    tool: str,
+    *,
+    kind: ItemType | None = None,
+    org_id: uuid.UUID | None = None,
+    shows_count: bool = True,
 ) -> Explanation:
     """All steps for `subject` (a person's id, or `svc:<org-id>:<client-id>`) and `tool` (its name in tools/list).
+
+    With `kind`, `tool` is the address of a resource or the name of a prompt, as the unified endpoint lists it.
 
     `org_id`: only subjects of this organization exist; without it a person's first organization counts.
     `shows_count` False hides the number of calls.   Spec: §5 · D33, D67, D77
@@ -96,9 +112,11 @@ def explain_access(
         detail = fault.reason if isinstance(fault, InvalidBearer) else sentence("No member or agent matches.")
         remedy = sentence("An admin of the organization can invite the person or create the agent.")
         return Explanation((Step(CallStep.BEARER, False, detail, remedy),))
-    vendor = registry.load().owner_of(tool)
+    catalog = registry.load()
+    vendor = catalog.owner_of(tool) if kind is None else vendor_of_item(catalog, kind, tool)
     credential = applicable_credential(principal, organization, vendor) if vendor else None
-    call = ExplainedCall(principal, organization, vendor, tool, credential, shows_count or principal.user_id is None)
+    shows_count = shows_count or principal.user_id is None
+    call = ExplainedCall(principal, organization, vendor, tool, credential, shows_count, kind)
     # Without a vendor there is nothing to check after server access.
     last = CallStep.VENDOR if vendor else CallStep.SERVER_ACCESS
     shown = list(CallStep)[: list(CallStep).index(last) + 1]
@@ -115,6 +133,7 @@ class ExplainedCall:
     tool: str
     credential: CredentialRef | None
     shows_count: bool
+    kind: ItemType | None = None
 
     @property
     def vendor(self) -> Vendor:
@@ -138,7 +157,9 @@ _CALLERS: dict[Role | None, str] = {
 
 
 # Whether the step is passed, the detail, the remedy, and the limit that refuses a tool.
-_Explained = tuple[bool, str, str] | tuple[bool, str, str, ToolLimit]
+_Explained = (
+    tuple[bool, str, str] | tuple[bool, str, str, ToolLimit] | tuple[bool, str, str, ToolLimit | None, ItemType | None]
+)
 
 
 def _caller(call: ExplainedCall) -> _Explained:
@@ -148,6 +169,11 @@ def _caller(call: ExplainedCall) -> _Explained:
 
 
 def _server_access(call: ExplainedCall) -> _Explained:
+    if call.known_vendor is None and call.kind is not None:
+        remedy = sentence(
+            "Names of prompts start with their vendor, as acme_summarize, and so do addresses: acme+file:///notes.md."
+        )
+        return False, sentence("No vendor is named: %(item)s.", item=call.tool), remedy
     if call.known_vendor is None:
         remedy = sentence("Tool names start with their vendor, for example acme_search.")
         return False, sentence("There is no tool called %(tool)s.", tool=call.tool), remedy
@@ -219,6 +245,9 @@ _CREDENTIALS = {
 
 def _allowlist(call: ExplainedCall) -> _Explained:
     principal, organization, vendor, tool = call.principal, call.organization, call.vendor, call.tool
+    if call.kind is not None:
+        found = explained_item(principal, organization, vendor, call.kind, tool)
+        return found.passed, found.detail, found.remedy, found.limit, None if found.is_tools else call.kind
     # Only the vendor knows whether the prefix is part of its own name, so both spellings are checked.
     spellings = sorted({tool, tool.removeprefix(f"{vendor.tool_prefix}_")})
     marked = _marked_read_only(call, spellings) if principal.is_read_only else set()

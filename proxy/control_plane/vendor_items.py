@@ -17,9 +17,10 @@ from credentials.sealing import wrapped_keys
 from gateway.catalog.vendor import Vendor
 from gateway.coordination import backend
 from orgs.access_rules import allowed_tools
+from orgs.allowed_items import ItemType
 from orgs.models import Membership
 from orgs.roles import Role
-from orgs.selectors import allowlists
+from orgs.selectors import allowlists, item_lists
 from proxy.calls.open_destination import open_destination
 from proxy.control_plane.discovery import VendorFailed, own_credential
 from proxy.control_plane.vendor_request_limiter import vendor_requests
@@ -58,9 +59,14 @@ def items_for(membership: Membership, vendor: Vendor) -> Items:
 
 
 def limited_roles(org_id: UUID, vendor: Vendor) -> list[Role]:
-    """Roles with a list of tools for the vendor, which closes its resources and prompts to them. docs/decisions/0105"""
-    lists = allowlists(org_id)
-    return [role for role in Role if allowed_tools(role, vendor.slug, lists) is not None]
+    """Roles with a list of the vendor's tools, resources or prompts: they cannot use all. docs/decisions/0115"""
+    tools, items = allowlists(org_id), item_lists(org_id)
+    return [
+        role
+        for role in Role
+        if allowed_tools(role, vendor.slug, tools) is not None
+        or any((vendor.slug, role.value, kind) in items for kind in ItemType)
+    ]
 
 
 async def _ask(vendor: Vendor, destination: Destination, within_s: float) -> Items:

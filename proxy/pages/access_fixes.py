@@ -87,6 +87,8 @@ def _add_key(refusal: _Refusal) -> Fix:
 
 def _allow_tool(refusal: _Refusal) -> Fix:
     principal, slug = refusal.principal, refusal.vendor.slug
+    if refusal.step.kind is not None:
+        return refusal.for_role(Role.OWNER, _allow_item(refusal))
     match refusal.step.limit:
         case ToolLimit.OWN:
             url = refusal.page("proxy_pages:client-tools", principal.client_id, slug)
@@ -99,6 +101,15 @@ def _allow_tool(refusal: _Refusal) -> Fix:
             url = f"{refusal.page('proxy_pages:tool-access', slug)}?{query}"
             fix = Fix(str(_FOR_ROLE[principal.role]), url)
     return refusal.for_role(Role.OWNER, fix)
+
+
+def _allow_item(refusal: _Refusal) -> Fix:
+    label = gettext("Choose resources and prompts of %(vendor)s") % {"vendor": refusal.vendor.name}
+    if refusal.step.limit is ToolLimit.OWN:
+        principal = refusal.principal
+        return Fix(label, refusal.page("proxy_pages:client-items", principal.client_id, refusal.vendor.slug))
+    query = urlencode({"role": refusal.principal.role.value})
+    return Fix(label, f"{refusal.page('proxy_pages:vendor-items', refusal.vendor.slug)}?{query}")
 
 
 def _see_vendor(refusal: _Refusal) -> Fix:

@@ -16,16 +16,19 @@ from gateway.web.gate import Gate
 from gateway.web.org_page import OrgPage
 from gateway.web.search import MAX_SEARCH_CHARACTERS, typed_text
 from gateway.web.signed_in import is_by_htmx
+from orgs.allowed_items import ItemType
 from orgs.roles import Role
 from proxy.control_plane.explanation import Explanation, explain_access
 from proxy.pages.access_fixes import fix_of
 from proxy.pages.caller_search import FoundCaller, callers_meant, callers_named
 from proxy.pages.tool_search import tools_named
+from proxy.protocol import item_addresses
 from proxy.protocol.tool_names import exposed_name
 
 # Suggestions while typing and choices after a search: people, agents and tools each.
 SUGGESTED = 20
 TOOL_MAX_CHARACTERS = 200
+ADDRESS_MAX_CHARACTERS = 1_100  # with the vendor's slug before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Question:
 
 
 class ExplainPage(OrgPage):
-    """GET /orgs/:orgId/explain?who=&tool=[&vendor=]. Asks no vendor and counts nothing. Spec: §5 · D33, D67, D77"""
+    """GET /orgs/:orgId/explain?who=&tool=[&kind=][&vendor=]. Asks no vendor. Spec: §5 · D33, D67, D77"""
 
     gates = {"GET": Gate(Role.MEMBER)}
     title = gettext_lazy("Check access")
@@ -55,6 +58,7 @@ class ExplainPage(OrgPage):
         context = {
             "who": self._who,
             "tool": self._tool,
+            "kind": self._kind,
             "asked": asked,
             "fault": asked.fault,
             "explanation": asked.explanation,
@@ -78,7 +82,16 @@ class ExplainPage(OrgPage):
         """The exposed tool name; with `vendor`, `tool` is the vendor's own name as in the request log."""
         tool = typed_text(self.request, "tool")
         vendor = registry.vendor_or_none(self.request.GET.get("vendor", ""))
+        if vendor and tool and self._kind is ItemType.RESOURCES:
+            is_exposed = item_addresses.split(tool, (vendor.slug,)) is not None
+            return tool if is_exposed else item_addresses.exposed(vendor.slug, tool)
         return exposed_name(vendor.tool_prefix, tool) if vendor and tool else tool
+
+    @property
+    def _kind(self) -> ItemType | None:
+        """None: a tool."""
+        kind = self.request.GET.get("kind", "")
+        return ItemType(kind) if kind in list(ItemType) else None
 
     def _asked(self) -> Question:
         """Raises: Forbidden."""
@@ -95,20 +108,21 @@ class ExplainPage(OrgPage):
             subject = found[0].subject if found else self._who
         if not tool:
             return Question()
-        if len(tool) > TOOL_MAX_CHARACTERS:
+        most = TOOL_MAX_CHARACTERS if self._kind is None else ADDRESS_MAX_CHARACTERS
+        if len(tool) > most:
             return Question(
                 fault=gettext("A tool name can have at most %(tool_max_characters)s characters.")
-                % {"tool_max_characters": TOOL_MAX_CHARACTERS}
+                % {"tool_max_characters": most}
             )
-        if registry.load().owner_of(tool) is None:
+        if self._kind is None and registry.load().owner_of(tool) is None:
             tools = self._tools(tool)
             if tools:
                 return Question(choices=[self._choice(name, vendor, tool=name) for name, vendor in tools])
         is_own = subject == str(self.actor.id)
-        return Question(explain_access(subject, tool, org_id=self.organization.id, shows_count=is_own))
+        return Question(explain_access(subject, tool, kind=self._kind, org_id=self.organization.id, shows_count=is_own))
 
     def _choice(self, name: str, note: str, **changed: str) -> tuple[str, str, str]:
-        return f"?{urlencode({'who': self._who, 'tool': self._tool, **changed})}", name, note
+        return f"?{urlencode({'who': self._who, 'tool': self._tool, 'kind': self._kind or '', **changed})}", name, note
 
     def _suggestions(self) -> list[tuple[str, str]]:
         """(value to type, name) of the field that a script asks for."""

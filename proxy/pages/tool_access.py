@@ -28,7 +28,7 @@ from proxy.pages.tool_editor import Holder, ToolEditorPage
 NAMED_AGENTS = 5
 
 
-_PLURALS = {
+PLURALS = {
     Role.MEMBER: gettext_lazy("members"),
     Role.ADMIN: gettext_lazy("admins"),
     Role.OWNER: gettext_lazy("owners"),
@@ -54,7 +54,7 @@ class ToolAccessPage(ToolEditorPage):
 
     def holder(self) -> Holder:
         role = self.role.value
-        plural = str(_PLURALS[self.role])
+        plural = str(PLURALS[self.role])
         return Holder(name=plural, plural=plural, query=urlencode({"role": role}))
 
     def stored(self, vendor: Vendor) -> StoredList | None:

@@ -13,7 +13,7 @@ from proxy.pages.status import status, status_feed, status_json
 from proxy.pages.tool import ToolPage
 from proxy.pages.tool_access import ClientToolsPage, ToolAccessPage
 from proxy.pages.vendor import VendorAccessPage, VendorPage
-from proxy.pages.vendor_items import VendorItemsPage
+from proxy.pages.vendor_items import ClientItemsPage, VendorItemsPage
 from proxy.pages.vendors import VendorsPage
 
 app_name = "proxy_pages"
@@ -32,6 +32,11 @@ urlpatterns = [
         "orgs/<uuid:org_id>/agents/<str:client_id>/tools/<slug:vendor>",
         ClientToolsPage.as_view(),
         name="client-tools",
+    ),
+    path(
+        "orgs/<uuid:org_id>/agents/<str:client_id>/resources/<slug:vendor>",
+        ClientItemsPage.as_view(),
+        name="client-items",
     ),
     path("orgs/<uuid:org_id>/settings/alerts", AlertsPage.as_view(), name="alerts"),
     path("status", page_limited(status), name="status"),

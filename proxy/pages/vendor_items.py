@@ -1,55 +1,117 @@
-"""The page of a vendor's resources and prompts."""
+"""The pages of a vendor's resources and prompts: the lists of the roles, and those of an agent."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
-from django.http import HttpRequest, HttpResponse
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.functional import cached_property
+from django.utils.http import urlencode
+from django.utils.translation import gettext_lazy
 
-from gateway.lib.errors import DomainError, NotFound
-from gateway.lib.translated import translated
-from gateway.web.gate import Gate
-from orgs.roles import Role
-from proxy.control_plane.vendor_items import Items, items_for, limited_roles
+from gateway.web.navigation import AGENT_TABS
+from oauth_ext.selectors import client_allowlists, client_item_lists, service_client
+from oauth_ext.services.service_client_item_lists import clear_client_item_list, set_client_item_list
+from orgs import selectors
+from orgs.allowed_items import ItemType
+from orgs.roles import Role, role_named
+from orgs.services.item_access import clear_item_list, set_item_list
+from proxy.pages.item_editor import GATES, ItemChoice, ItemEditor, StoredItems
+from proxy.pages.tool_access import PLURALS
+from proxy.pages.tool_editor import Holder
 from proxy.pages.vendor import VendorThingPage
-from proxy.protocol.item_kinds import ItemKind
 
 
-class VendorItemsPage(VendorThingPage):
-    """GET, POST /orgs/:orgId/vendors/:vendor/resources. Reading never asks the vendor; POST does, and keeps nothing.
+class VendorItemsPage(ItemEditor, VendorThingPage):
+    """GET, POST /orgs/:orgId/vendors/:vendor/resources?role=. docs/decisions/0104, 0115"""
 
-    docs/decisions/0104, 0105
-    """
-
-    gates = {"GET": Gate(Role.ADMIN), "POST": Gate(Role.ADMIN, organization_limit=settings.VENDOR_REQUESTS)}
+    gates = GATES
     title = gettext_lazy("Vendor")
     tab_route = "proxy_pages:tool-access"
+    template = "proxy/vendor_items.html"
 
-    def get(self, request: HttpRequest, vendor: str) -> HttpResponse:
-        return self.page("proxy/vendor_items.html", self._rights())
+    @cached_property
+    def role(self) -> Role:
+        form = self.request.POST if self.request.method == "POST" else self.request.GET
+        return role_named(form.get("role") or Role.MEMBER.value)
 
-    def post(self, request: HttpRequest, vendor: str) -> HttpResponse:
-        """Raises: NotFound."""
-        try:
-            lists = _lists(items_for(self.membership, self.vendor))
-        except NotFound:
-            raise
-        except DomainError as refusal:
-            return self.page("proxy/vendor_items.html", {**self._rights(), "fault": translated(refusal.message)})
-        return self.page("proxy/vendor_items.html", {**self._rights(), "lists": lists})
+    def holder(self) -> Holder:
+        plural = str(PLURALS[self.role])
+        return Holder(name=plural, plural=plural, query=urlencode({"role": self.role.value}))
 
-    def _rights(self) -> dict[str, Any]:
-        """The roles whose list of tools closes the vendor's resources and prompts."""
-        limited = limited_roles(self.organization.id, self.vendor)
-        return {"limited_roles": [translated(role.value) for role in limited]}
+    def stored(self) -> Mapping[str, StoredItems]:
+        rows = selectors.item_list_rows(self.organization, self.vendor.slug).filter(role=self.role.value)
+        return {row.kind: row for row in rows}
+
+    def store(self, kind: ItemType, choice: ItemChoice) -> None:
+        target: dict[str, Any] = {
+            "actor": self.actor,
+            "organization": self.organization,
+            "vendor": self.vendor.slug,
+            "role": self.role.value,
+            "kind": kind.value,
+            "seen_version": choice.version,
+        }
+        if choice.is_list:
+            set_item_list(entries=choice.entries, **target)
+        else:
+            clear_item_list(**target)
+
+    def has_tool_list(self) -> bool:
+        return self._has_tool_list
+
+    @cached_property
+    def _has_tool_list(self) -> bool:
+        rows = selectors.allowlist_rows(self.organization, self.vendor.slug)
+        return rows.filter(role=self.role.value).exists()
+
+    def own_context(self) -> dict[str, Any]:
+        return {"role": self.role.value, "roles": [each.value for each in Role]}
 
 
-def _lists(found: Items) -> list[dict[str, Any]]:
-    titles = {
-        ItemKind.RESOURCE: gettext("Resources"),
-        ItemKind.TEMPLATE: gettext("Resource templates"),
-        ItemKind.PROMPT: gettext("Prompts"),
-    }
-    return [{"title": title, "entries": found[kind]} for kind, title in titles.items()]
+class ClientItemsPage(ItemEditor, VendorThingPage):
+    """GET, POST /orgs/:orgId/agents/:clientId/resources/:vendor. docs/decisions/0115"""
+
+    gates = GATES
+    title = gettext_lazy("Allowed resources and prompts")
+    nav_route = "oauth_pages:service-clients"
+    tabs = AGENT_TABS
+    tab_route = "oauth_pages:service-client-tools"
+    template = "proxy/client_items.html"
+
+    @cached_property
+    def client(self) -> Any:
+        return service_client(self.organization, self.kwargs["client_id"])
+
+    def tab_ids(self) -> tuple[object, ...]:
+        return (self.client.client_id,)
+
+    def holder(self) -> Holder:
+        return Holder(name=self.client.name, plural=self.client.name)
+
+    def stored(self) -> Mapping[str, StoredItems]:
+        return {row.kind: row for row in client_item_lists(self.client, self.vendor.slug)}
+
+    def store(self, kind: ItemType, choice: ItemChoice) -> None:
+        target: dict[str, Any] = {
+            "actor": self.actor,
+            "organization": self.organization,
+            "client": self.client,
+            "vendor": self.vendor.slug,
+            "kind": kind.value,
+            "seen_version": choice.version,
+        }
+        if choice.is_list:
+            set_client_item_list(entries=choice.entries, **target)
+        else:
+            clear_client_item_list(**target)
+
+    def has_tool_list(self) -> bool:
+        return self._has_tool_list
+
+    @cached_property
+    def _has_tool_list(self) -> bool:
+        return client_allowlists(self.client, self.vendor.slug).exists()
+
+    def own_context(self) -> dict[str, Any]:
+        return {"client": self.client}

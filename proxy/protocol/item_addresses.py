@@ -14,17 +14,14 @@ from collections.abc import Collection
 from typing import Final
 from urllib.parse import unquote
 
+from gateway.lib.uri_templates import values_in
+
 MAX_CHARACTERS: Final = 4_096
 AUDITED_CHARACTERS: Final = 512
-# Longer ones, and templates of more expressions, do not fit: the time of a search grows with their product.
-MAX_FITTED_CHARACTERS: Final = 1_024  # of an address
-MAX_TEMPLATE_CHARACTERS: Final = 512
-MAX_EXPRESSIONS: Final = 32
 APP_SCHEME: Final = "ui://"
 _DIGIT_MARK: Final = "v."
 
 _app = re.compile(re.escape(APP_SCHEME), re.IGNORECASE).match
-_expression = re.compile(r"\{[^{}]*\}")
 _user_info = re.compile(r"://[^/\\]*@")  # up to the last @: a user may contain one
 _cut_authority = re.compile(r"://[^/\\]*\Z")
 
@@ -35,6 +32,11 @@ def exposed(slug: str, uri: str) -> str:
     if app is not None:  # hosts of apps ask for nothing but their own scheme
         return f"{uri[: app.end()]}{slug}+{uri[app.end() :]}"
     return f"{_DIGIT_MARK if slug[:1].isdigit() else ''}{slug}+{uri}"
+
+
+def is_app(uri: str) -> bool:
+    """Whether the vendor's own address is that of an app."""
+    return _app(uri) is not None
 
 
 def split(address: str, slugs: Collection[str]) -> tuple[str, str] | None:
@@ -91,23 +93,5 @@ def fits(template: str, address: str) -> bool:
     A template must begin with a scheme: `{+any}` would attract the addresses of other vendors. A simple expression
     has no slash. Takes a millisecond at most, whatever a vendor writes.
     """
-    if len(template) > MAX_TEMPLATE_CHARACTERS or len(address) > MAX_FITTED_CHARACTERS:
-        return False
-    if not address.startswith(template.partition("{")[0]):
-        return False
-    literals, expressions = _expression.split(template), _expression.findall(template)
-    first, *rest = literals
-    if ":" not in first or len(expressions) > MAX_EXPRESSIONS or not address.startswith(first):
-        return False
-    place = len(first)
-    for position, (expression, literal) in enumerate(zip(expressions, rest, strict=True)):
-        is_last = position == len(rest) - 1
-        if is_last:
-            end = len(address) - len(literal)
-            found = end if end >= place and address.endswith(literal) else -1
-        else:
-            found = address.find(literal, place)
-        if found < 0 or (expression[1:2] not in "+#/?&" and "/" in address[place:found]):
-            return False
-        place = found + len(literal)
-    return place == len(address)
+    found = values_in(template, address)
+    return found is not None and not any("/" in value and expression[1:2] not in "+#/?&" for expression, value in found)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from proxy.protocol import item_addresses
+from proxy.protocol.json_schema import as_dict
 from proxy.protocol.reserved_meta import members_of
 
 MAX_BLOCKS: Final = 10_000
@@ -65,6 +66,13 @@ def with_exposed_app(definition: Mapping[str, Any], slug: str) -> Mapping[str, A
     if isinstance(earlier, str):
         changed[_UI_EARLIER] = item_addresses.exposed(slug, earlier)
     return {**definition, "_meta": {**meta, **changed}} if changed else definition
+
+
+def apps_of(definition: Mapping[str, Any]) -> set[str]:
+    """The vendor's own addresses of a tool's app. Another scheme is none: a tool must not open other resources."""
+    meta = as_dict(definition.get("_meta"))
+    named = (as_dict(meta.get(_UI)).get(_UI_MEMBER), meta.get(_UI_EARLIER))
+    return {each for each in named if isinstance(each, str) and item_addresses.is_app(each)}
 
 
 def _with_list(raw_result: bytes, member: str, change: _Change) -> bytes:

@@ -51,6 +51,8 @@ class ToolList:
     # By exposed name: the same for the vendor's own endpoint, where they differ: of tools with an app.
     own_encoded: Mapping[str, bytes] = field(kw_only=True, default_factory=dict)
     policies: Mapping[str, ToolPolicy]  # by the vendor's own name
+    # By the vendor's own address of an app: the vendor's names of the tools that it belongs to.
+    apps: Mapping[str, tuple[str, ...]] = field(kw_only=True, default_factory=dict)
     digest: bytes = b""  # of the list as received
     received_bytes: int = 0
     kept_bytes: int = 0  # memory of this object
@@ -102,6 +104,7 @@ def build_list(
         encoded[tool.exposed_name] = own if own == shown else shown  # one object for both, where nothing differs
         if with_app is not definition:
             own_encoded[tool.exposed_name] = msgspec.json.encode(definition)
+    apps = _apps(by_name)
     distinct: dict[ToolPolicy, ToolPolicy] = {}
     policies = {
         name: distinct.setdefault(policy, policy)
@@ -111,6 +114,7 @@ def build_list(
     kept_bytes = (
         LIST_BYTES
         + sum(map(len, own_encoded.values()))
+        + sum(TOOL_BYTES + len(address) for address in apps)
         + sum(
             TOOL_BYTES + len(own) + (0 if shown is own else len(shown))
             for own, shown in ((texts[tool.vendor_name], encoded[tool.exposed_name]) for tool in tools.tools)
@@ -119,4 +123,13 @@ def build_list(
     return ToolList(
         *(tools, texts, encoded, policies, digest, received_bytes, kept_bytes),
         own_encoded=own_encoded,
+        apps=apps,
     )
+
+
+def _apps(definitions: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for name, definition in definitions.items():
+        for address in item_results.apps_of(definition):
+            found[address] = (*found.get(address, ()), name)
+    return found

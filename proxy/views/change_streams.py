@@ -28,7 +28,7 @@ from proxy.protocol.item_kinds import UPDATED
 from proxy.request_context import RequestContext
 from proxy.sessions.session_subscriptions import Subscription
 from proxy.sessions.stream_places import Announced, ListSignal
-from proxy.views import mcp_sessions, responses
+from proxy.views import compact_calls, mcp_sessions, responses
 from proxy.views.mcp_requests import check_scope, vendor_of
 from proxy.views.progress_response import PING_EVERY_S, accepts_events
 from proxy.views.responses import HttpError
@@ -241,7 +241,8 @@ async def of_session(request: HotPathRequest, route: Route) -> HttpResponseBase:
         await count(context)
         if vendor is not None:
             check_scope(context, route, vendor)
-        kinds = [kind for kind in Listed if kind is not Listed.TOOLS or not route.is_compact]
+        is_compact = compact_calls.applies(context, route)
+        kinds = [kind for kind in Listed if kind is not Listed.TOOLS or not is_compact]
         stream = await stream_of(context, vendor, kinds, _OF_SESSION)
         if stream is None:
             raise responses.no_more_streams()

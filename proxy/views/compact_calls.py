@@ -1,4 +1,7 @@
-"""`/v1/mcp?tools=search`: the calls that the gateway answers itself. docs/decisions/0103 · Contract: 9"""
+"""`/v1/mcp?tools=search`: the calls that the gateway answers itself, and who has this list.
+
+docs/decisions/0103, 0116 · Contract: 9
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from proxy.protocol import compact_tools
 from proxy.protocol.compact_tools import BadCompactCall, Search, text_result
 from proxy.request_context import RequestContext
 from proxy.views.responses import HttpError
+from proxy.views.route import Route
 
 
 def is_asked_for(request: HotPathRequest) -> bool:
@@ -22,10 +26,19 @@ def is_asked_for(request: HotPathRequest) -> bool:
     return bool(query) and ("&tools=" in (whole := f"&{query}&") or "&tools&" in whole)
 
 
+def is_whole_list_asked_for(request: HotPathRequest) -> bool:
+    return "&tools=all&" in f"&{request.META['QUERY_STRING']}&"
+
+
+def applies(context: RequestContext, route: Route) -> bool:
+    """Whether the caller gets the short list: the address says so, or else the agent's setting as it is known now."""
+    return context.caller.principal.lists_compactly if route.is_compact is None else route.is_compact
+
+
 def check_query(request: HotPathRequest) -> None:
     """Raises: HttpError with 400."""
-    if _asked_lists(request.META["QUERY_STRING"]) != ["search"]:
-        raise HttpError(400, "invalid_request", "The parameter tools can only be search.")
+    if _asked_lists(request.META["QUERY_STRING"]) not in (["search"], ["all"]):
+        raise HttpError(400, "invalid_request", "The parameter tools can only be search or all.")
 
 
 def _asked_lists(query: str) -> list[str]:

@@ -45,14 +45,17 @@ from proxy.views.progress_response import respond_with_progress
 from proxy.views.route import Route, ServedRequest, count
 
 Parts = tuple[bytes | SharedBody, ...]  # of one response
-UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True, has_sessions=True)
-COMPACT = replace(UNIFIED, is_compact=True)
+UNIFIED = Route(CallSource.MCP, "POST", "/v1/mcp", agent_keys=True, has_sessions=True, is_compact=None)
+# The address says which list of tools it has.
+COMPACT, WHOLE = replace(UNIFIED, is_compact=True), replace(UNIFIED, is_compact=False)
 
 
 async def mcp(request: HotPathRequest) -> HttpResponseBase:
     if is_opened_in_browser(request):
         return explain_endpoint()
-    return await _serve_or_end(request, COMPACT if compact_calls.is_asked_for(request) else UNIFIED)
+    if not compact_calls.is_asked_for(request):
+        return await _serve_or_end(request, UNIFIED)
+    return await _serve_or_end(request, WHOLE if compact_calls.is_whole_list_asked_for(request) else COMPACT)
 
 
 async def vendor_mcp(request: HotPathRequest, vendor: str) -> HttpResponseBase:
@@ -85,7 +88,7 @@ async def _serve(request: HotPathRequest, route: Route) -> HttpResponseBase:
         if context is None:
             return served.preflight()
         vendor = vendor_of(context, route)
-        if route.is_compact:
+        if vendor is None and route.is_compact is not None:
             compact_calls.check_query(request)
         require_json(request)
         _check_accept(request.META.get("HTTP_ACCEPT"))
@@ -183,8 +186,9 @@ def _read_call(
 ) -> ToolCall | ItemCall | None:
     """None for a request that is no call of a vendor."""
     if message.method == "tools/call":
-        params = compact_tools.unwrapped(message.params) if route.is_compact else message.params
-        is_own = route.is_compact and compact_tools.is_own(params)
+        is_compact = compact_calls.applies(context, route)
+        params = compact_tools.unwrapped(message.params) if is_compact else message.params
+        is_own = is_compact and compact_tools.is_own(params)
         return None if is_own else tool_call(context, vendor, params, accept)
     has_updates = context.session is not None and message.method in item_kinds.SUBSCRIPTIONS
     if has_updates or message.method in item_kinds.CALLS:
@@ -227,7 +231,8 @@ async def _initialize(
 ) -> dict[str, Any]:
     names, why_none = vendor_names(context, vendor)
     has_session = mcp_sessions.begins(params)
-    capabilities = await mcp_items.capabilities(context, vendor, tells_changes=has_session, is_compact=route.is_compact)
+    is_compact = compact_calls.applies(context, route)
+    capabilities = await mcp_items.capabilities(context, vendor, tells_changes=has_session, is_compact=is_compact)
     if has_session:
         capabilities["logging"] = {}
     return initialize.initialize_result(
@@ -237,7 +242,7 @@ async def _initialize(
         vendor_names=names,
         gateway_version=gateway.__version__,
         why_none=why_none,
-        how_to_find=compact_tools.INSTRUCTIONS if route.is_compact else "",
+        how_to_find=compact_tools.INSTRUCTIONS if is_compact else "",
     )
 
 
@@ -255,7 +260,7 @@ async def _list_items(context: RequestContext, vendor: Vendor | None, message: j
 async def _list(context: RequestContext, route: Route, vendor: Vendor | None, message: jsonrpc.Request) -> Parts:
     if message.params.get("cursor") is not None:
         return (jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, mcp_items.ONE_PAGE),)
-    if route.is_compact:
+    if compact_calls.applies(context, route):
         return (jsonrpc.result_bytes(message.id, b'{"tools":[%b]}' % compact_tools.LIST),)
     listed = await list_tools(context, [vendor] if vendor else None)
     meta = mcp_items.meta_of(listed.unavailable)

@@ -61,8 +61,9 @@ async def answer(
     if isinstance(asked, Refusal):
         return refused(asked)
     accept = request.META.get("HTTP_ACCEPT")
-    params = compact_tools.unwrapped(asked.params) if route.is_compact else asked.params
-    if asked.method == "tools/call" and not (route.is_compact and compact_tools.is_own(params)):
+    is_compact = compact_calls.applies(context, route)
+    params = compact_tools.unwrapped(asked.params) if is_compact else asked.params
+    if asked.method == "tools/call" and not (is_compact and compact_tools.is_own(params)):
         call = _read_call(asked, tool_call(context, vendor, params), said, accept)
         # A client mirrors arguments into headers by the definition of the tool that it calls, here call_tool.
         if params is not asked.params:
@@ -93,9 +94,10 @@ def refused(refusal: Refusal) -> HttpResponse:
 
 
 async def _discovered(context: RequestContext, route: Route, vendor: Vendor | None) -> dict[str, object]:
-    how_to_find = compact_tools.INSTRUCTIONS if route.is_compact else ""
+    is_compact = compact_calls.applies(context, route)
+    how_to_find = compact_tools.INSTRUCTIONS if is_compact else ""
     server = initialize.server_info(settings.BASE_URL, gateway.__version__)
-    capabilities = await mcp_items.capabilities(context, vendor, tells_changes=True, is_compact=route.is_compact)
+    capabilities = await mcp_items.capabilities(context, vendor, tells_changes=True, is_compact=is_compact)
     return results.discovered(
         server, initialize.instructions(*vendor_names(context, vendor), how_to_find), capabilities
     )
@@ -114,7 +116,7 @@ async def _list_items(context: RequestContext, vendor: Vendor | None, asked: Mod
 async def _list(context: RequestContext, route: Route, vendor: Vendor | None, asked: ModernRequest) -> HttpResponse:
     if asked.params.get("cursor") is not None:
         return responses.json_response(jsonrpc.error(asked.id, jsonrpc.INVALID_PARAMS, mcp_items.ONE_PAGE))
-    if route.is_compact:
+    if compact_calls.applies(context, route):
         before, after = results.around_list(_server(), {})
         return responses.json_parts((jsonrpc.result_head(asked.id) + before, compact_tools.LIST, after + b"}"))
     listed = await list_tools(context, [vendor] if vendor else None)
@@ -132,7 +134,8 @@ async def _listen(
         text = "params.notifications must say which notifications to send"
         return responses.json_response(jsonrpc.error(asked.id, jsonrpc.INVALID_PARAMS, text))
     lists, addresses = wanted
-    declared = await mcp_items.capabilities(context, vendor, tells_changes=True, is_compact=route.is_compact)
+    is_compact = compact_calls.applies(context, route)
+    declared = await mcp_items.capabilities(context, vendor, tells_changes=True, is_compact=is_compact)
     kinds = [kind for kind in Listed if kind.value in lists and declared.get(kind.value, {}).get("listChanged")]
     confirmed = await _confirmed(context, vendor, addresses)
     if kinds or confirmed:

@@ -50,8 +50,9 @@ class Route:
     agent_keys: bool = False  # keys of agents are accepted
     vendor: str | None = None  # slug in the path
     reports_cache: bool = False  # answers have X-Cache
-    is_compact: bool = False  # lists tools to find, describe and call others
-    has_sessions: bool = False  # which clients end by DELETE
+    # Lists tools to find, describe and call others. None: the setting of the agent says so.
+    is_compact: bool | None = False
+    has_sessions: bool = False  # clients end them by DELETE
     headers: Mapping[str, str] = field(default_factory=dict)  # of every answer but a preflight's
 
     @property

@@ -54,6 +54,7 @@ def things(world: World, word: str = "") -> dict[str, str]:
         "vendor": "fake",
         "tool": "fake_list",
         "role": "member",
+        "kind": "resources",
         "platform": "webhook",
         "token": token_of(invitation) or "",
         "token_id": str(made.row.id),

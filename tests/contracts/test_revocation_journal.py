@@ -83,9 +83,10 @@ SHORT = {
 # Narrows, describes, or widens what a member or agent may use; after_restore says that these are of the backup.
 NO_RIGHT = {
     "credentials.VendorSignInRules",
-    "oauth_ext.RememberedConsent", "oauth_ext.ServiceClientAllowlist", "oauth_ext.ServiceClientVendor",
+    "oauth_ext.RememberedConsent", "oauth_ext.ServiceClientAllowlist", "oauth_ext.ServiceClientItemAllowlist",
+    "oauth_ext.ServiceClientVendor",
     "oauth_ext.SigningKey", "oauth_ext.UserCodeMiss", "orgs.AccessRequest", "orgs.Alert", "orgs.AlertMessage",
-    "orgs.AlertSettings", "orgs.JoinRequest", "orgs.KnownBrowser",
+    "orgs.AlertSettings", "orgs.ItemAllowlist", "orgs.JoinRequest", "orgs.KnownBrowser",
     "orgs.KnownTool", "orgs.Removal",
     "orgs.ServerAccess", "orgs.Team", "orgs.TeamMembership", "orgs.ToolAllowlist", "orgs.ToolSnapshot",
 }  # fmt: skip

@@ -67,7 +67,7 @@ class Row:
 ORG = "/api/orgs/{org_id}"
 MEMBER, TEAM, CLIENT = f"{ORG}/members/{{user_id}}", f"{ORG}/teams/{{team_id}}", f"{ORG}/service-clients/{{client_id}}"
 KEYS = f"{ORG}/credentials/{{vendor}}/keys"
-TOOLS = f"{ORG}/tool-access/{{vendor}}"
+TOOLS, ITEMS = f"{ORG}/tool-access/{{vendor}}", f"{ORG}/item-access/{{vendor}}"
 REQUESTS = f"{ORG}/access-requests"
 REQUEST = f"{REQUESTS}/{{request_id}}"
 SHIPPING = f"{ORG}/log-shipping"
@@ -145,6 +145,9 @@ TABLE: dict[tuple[str, str], Row] = {
     ("GET", f"{CLIENT}/tool-access/{{vendor}}"): Row("admin", 200),
     ("PUT", f"{CLIENT}/tool-access/{{vendor}}"): Row("owner", 200, {"tools": ["a"]}),
     ("DELETE", f"{CLIENT}/tool-access/{{vendor}}"): Row("owner", 204),
+    ("GET", f"{CLIENT}/item-access/{{vendor}}"): Row("admin", 200),
+    ("PUT", f"{CLIENT}/item-access/{{vendor}}/{{kind}}"): Row("owner", 200, {"entries": ["a:b"]}),
+    ("DELETE", f"{CLIENT}/item-access/{{vendor}}/{{kind}}"): Row("owner", 204),
     ("PUT", f"{CLIENT}/acting"): Row("owner", 200, {"acts_for_people": True}),
     ("GET", f"{ORG}/trusted-issuers"): Row("owner", 200),
     ("POST", f"{ORG}/trusted-issuers"): Row("owner", 400, {"issuer": "http://127.0.0.1:1"}),
@@ -161,6 +164,9 @@ TABLE: dict[tuple[str, str], Row] = {
     ("DELETE", f"{TOOLS}/{{role}}"): Row("owner", 204),
     ("GET", f"{TOOLS}/discover"): Row("admin", 502),
     ("GET", f"{TOOLS}/items"): Row("admin", 502),
+    ("GET", ITEMS): Row("admin", 200),
+    ("PUT", f"{ITEMS}/{{role}}/{{kind}}"): Row("owner", 200, {"entries": ["a:b"]}),
+    ("DELETE", f"{ITEMS}/{{role}}/{{kind}}"): Row("owner", 204),
     ("GET", f"{ORG}/vendor-health"): Row("member", 200),
     ("GET", f"{ORG}/alerts"): Row("admin", 200),
     ("GET", f"{ORG}/alert-messages"): Row("admin", 200),
@@ -311,6 +317,7 @@ def _make_world() -> World:
         "destination_id": str(destination_in_a_forbidden_network(cast).pk),
         "vendor": "acme",
         "role": "member",
+        "kind": "resources",
     }
     return World(cast, tenant, ids, token.json()["access_token"])
 

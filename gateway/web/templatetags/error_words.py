@@ -14,7 +14,7 @@ WORDS = {
     "gateway_stopped": gettext_lazy("The service stopped before the response"),
     "insufficient_scope": gettext_lazy("The app’s token doesn’t cover this vendor"),
     "internal_error": gettext_lazy("Something went wrong on our side"),
-    "item_not_allowed": gettext_lazy("The caller isn’t allowed to use the vendor’s resources and prompts"),
+    "item_not_allowed": gettext_lazy("The caller isn’t allowed to use this resource or prompt"),
     "no_credentials": gettext_lazy("The vendor wasn’t connected for this caller"),
     "no_server_access": gettext_lazy("The caller didn’t have access to this vendor"),
     "rate_limited": gettext_lazy("Too many calls"),

@@ -11,11 +11,11 @@ from credentials.resolve import CredentialIndex
 from credentials.sealing import wrapped_keys
 from credentials.selectors import refs_by_vendor
 from gateway.lib import clock
-from oauth_ext.models import ServiceClientAllowlist, ServiceClientVendor
+from oauth_ext.models import ServiceClientAllowlist, ServiceClientItemAllowlist, ServiceClientVendor
 from oauth_ext.models.client import ToolMode
 from oauth_ext.services.agent_keys import mint_agent_key
 from orgs import selectors
-from orgs.models import Membership, Organization, ServerAccess, Team, TeamMembership, ToolAllowlist, User
+from orgs.models import ItemAllowlist, Membership, Organization, ServerAccess, Team, TeamMembership, ToolAllowlist, User
 from orgs.roles import Role
 from proxy.caller_rows import organization_access, principal_in, principal_of
 from tests.api.oauth_ext.conftest import Service, make_service
@@ -108,6 +108,28 @@ def test_of_a_service_client_with_lists_of_tools(cast: Cast, service: Service) -
                 assert principal.is_read_only is (mode is ToolMode.READ_ONLY)
 
 
+def test_of_a_service_client_with_lists_of_items(cast: Cast, service: Service) -> None:
+    client, token, odd = service.client, service.token(), 'test://quote " and \\ and ü/{id}'
+    other = make_service(cast, name="other")
+    ServiceClientItemAllowlist.objects.create(client=other.client, vendor="acme", kind="prompts", entries=["x"])
+    for lists in ({}, {("acme", "resources"): [odd, "a:b"]}, {("acme", "resources"): [], ("globex", "prompts"): ["{"]}):
+        client.lists_compactly = bool(lists)
+        client.save(update_fields=["lists_compactly"])
+        ServiceClientItemAllowlist.objects.filter(client=client).delete()
+        for (vendor, kind), entries in lists.items():
+            ServiceClientItemAllowlist.objects.create(client=client, vendor=vendor, kind=kind, entries=entries)
+        identity = load_identity(token)
+        principal = principal_in(identity, clock.now().timestamp())
+        assert principal == principal_of(replace(identity, client=None))
+        found = {key: sorted(items.entries) for key, items in (principal.own_item_lists or {}).items()}
+        assert found == {key: sorted(entries) for key, entries in lists.items()}
+        assert [items.templates for key, items in (principal.own_item_lists or {}).items() if key[1] == "prompts"] in (
+            [],
+            [()],
+        )
+        assert principal.lists_compactly is bool(lists)
+
+
 def test_without_rows_a_service_client_may_nothing(cast: Cast, service: Service) -> None:
     identity = replace(load_identity(service.token()), client=None)
     principal = principal_in(identity, clock.now().timestamp())
@@ -124,6 +146,12 @@ def test_of_an_organization(cast: Cast) -> None:
     ToolAllowlist.objects.create(organization=cast.org, vendor="acme", role="member", tools=[odd, "list"])
     ToolAllowlist.objects.create(organization=cast.org, vendor="acme", role="admin", tools=[])
     ToolAllowlist.objects.create(organization=cast.other_org, vendor="acme", role="owner", tools=["x"])
+    for org, role, kind in (
+        (cast.org, "member", "resources"),
+        (cast.org, "owner", "prompts"),
+        (cast.other_org, "admin", "prompts"),
+    ):
+        ItemAllowlist.objects.create(organization=org, vendor="acme", role=role, kind=kind, entries=[odd, "a:{b}"])
     service = make_service(cast).client
     team = Team.objects.create(organization=cast.org, name="Ops")
     for number, holder in enumerate(
@@ -142,6 +170,8 @@ def test_of_an_organization(cast: Cast) -> None:
     found = organization_access(cast.org.id)
     assert (found.name, found.default_access_all) == (odd, cast.org.gives_access_by_default)
     assert found.allowlists == selectors.allowlists(cast.org.id)
+    assert found.item_lists == selectors.item_lists(cast.org.id)
+    assert set(found.item_lists) == {("acme", "member", "resources"), ("acme", "owner", "prompts")}
     expected = {vendor: CredentialIndex(refs) for vendor, refs in refs_by_vendor(cast.org.id).items()}
     assert found.credentials == expected
     assert set(expected) == {"acme", "globex"}

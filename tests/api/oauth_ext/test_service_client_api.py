@@ -50,6 +50,7 @@ def test_a_secret_is_shown_once(api: Api) -> None:
         "previous_agent_key_ends_at": None,
         "tool_mode": "all",
         "acts_for_people": False,
+        "compact_list": False,
     }
     assert made["client_secret"] not in str(list(AdminAuditEntry.objects.values()))
     assert made["client_secret"] not in str(list(Client.objects.values()))

@@ -16,6 +16,7 @@ from orgs.models import (
     AlertSettings,
     Identity,
     Invitation,
+    ItemAllowlist,
     JoinRequest,
     KnownTool,
     MailDomain,
@@ -42,6 +43,7 @@ MODELS = [
     AlertSettings,
     Identity,
     Invitation,
+    ItemAllowlist,
     JoinRequest,
     KnownTool,
     MailDomain,
@@ -100,6 +102,9 @@ def rows(cast: Cast) -> dict[type, object]:
         Team: team,
         TeamMembership: TeamMembership.objects.create(team=team, membership=member),
         ToolAllowlist: ToolAllowlist.objects.create(organization=cast.org, vendor="acme", role="member", tools=["t"]),
+        ItemAllowlist: ItemAllowlist.objects.create(
+            organization=cast.org, vendor="acme", role="member", kind="prompts", entries=["p"]
+        ),
         ToolSnapshot: ToolSnapshot.objects.create(organization=cast.org, vendor="acme"),
         User: cast.user("owner"),
     }

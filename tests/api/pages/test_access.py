@@ -37,6 +37,7 @@ PAGES = {
     "oauth_pages:service-client-settings": (("client",), FOR_ADMINS),
     "oauth_pages:client-secret": (("client",), FOR_ADMINS),
     "audit_pages:service-client-activity": (("client",), FOR_ADMINS),
+    "proxy_pages:client-items": (("client", "fake"), FOR_ADMINS),
     "proxy_pages:client-tools": (("client", "fake"), FOR_ADMINS),
     "oauth_pages:agent-key": (("client",), FOR_ADMINS),
     "oauth_pages:service-client-delete": (("client",), FOR_ADMINS),

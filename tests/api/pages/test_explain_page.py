@@ -254,3 +254,41 @@ def test_a_denied_row_of_the_log_leads_here(connected: Site) -> None:
     assert page.context["tool"] == "ot_list"
     assert page.context["explanation"].steps[0].detail.startswith("build bot is an agent")
     assert page.context["explanation"].failing.name == "credential"
+
+
+def test_a_resource_is_explained_with_the_page_of_its_list(site: Site) -> None:
+    load_vendor("http://127.0.0.1:9/mcp")
+    connect(site.cast.org, site.cast.user("owner"))
+    restrict_tools(site.cast.org, "x", role="owner")
+    path = site.path("proxy_pages:explain")
+    query = {"kind": "resources", "tool": "fake+file:///a.md"}
+    page = text(site.owner().get(path, query))
+    assert "can call only some tools of Fake" in page
+    assert f"{site.path('proxy_pages:vendor-items', 'fake')}?role=owner" in page
+    assert '<option value="resources" selected>' in page
+    by_log = site.owner().get(path, {"kind": "resources", "tool": "file:///a.md", "vendor": "fake"})
+    assert by_log.context["tool"] == "fake+file:///a.md"
+    by_log = site.owner().get(path, {"kind": "resources", "tool": "fake+file:///a.md", "vendor": "fake"})
+    assert by_log.context["tool"] == "fake+file:///a.md"
+    assert site.owner().get(path, {"kind": "resources", "tool": "x" * 1_101}).status_code == 400
+    assert site.owner().get(path, {"kind": "tools", "tool": "fake_list"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "item", "shown"),
+    [("resource", "file:///a.md", "fake+file:///a.md"), ("prompt", "greet", "fake_greet")],
+)
+def test_a_refused_item_of_the_log_leads_here(site: Site, kind: str, item: str, shown: str) -> None:
+    load_vendor("http://127.0.0.1:9/mcp")
+    connect(site.cast.org, site.cast.user("owner"))
+    restrict_tools(site.cast.org, "x")
+    row = {"vendor": "fake", "tool": "", "kind": kind, "item": item, "user_id": site.tenant.client.subject}
+    add_row(**row, status="denied", error_code="item_not_allowed", org_id=site.cast.org.id, timestamp=clock.now())
+    path = site.path("audit_pages:request-log")
+    [entry] = set(re.findall(r'href="([?]entry=[^"]+)"', text(site.owner().get(path))))
+    drawer = text(site.owner().get(path + unescape(entry)))
+    [link] = set(re.findall(r'href="([^"]+explain[^"]+vendor=[^"]+)"', drawer))
+    page = site.owner().get(unescape(link))
+    assert page.context["tool"] == shown
+    assert page.context["explanation"].failing.name == "allowlist"
+    assert site.path("proxy_pages:vendor-items", "fake") in drawer

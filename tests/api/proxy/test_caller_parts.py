@@ -28,11 +28,15 @@ from oauth_ext.services.cleanup import remove_expired_rows
 from oauth_ext.services.deactivation import deactivate_person
 from oauth_ext.services.revocation import revoke_token
 from oauth_ext.services.service_client_allowlists import set_client_allowlist, set_tool_mode
+from oauth_ext.services.service_client_changes import change_service_client
+from oauth_ext.services.service_client_item_lists import set_client_item_list
 from oauth_ext.services.service_client_vendors import replace_client_vendors
 from oauth_ext.services.service_clients import delete_service_client, rotate_client_secret
+from orgs.allowed_items import AllowedItems
 from orgs.roles import Role
 from orgs.services import members, organizations, profile, server_access, teams
 from orgs.services.identities import person_for_identity
+from orgs.services.item_access import set_item_list
 from orgs.services.tool_access import set_allowlist
 from proxy import freshness, runtime
 from proxy.caller import Caller
@@ -241,6 +245,11 @@ SHARED: dict[str, tuple[Work, Callable[[Caller], object], object]] = {
         lambda caller: caller.organization.allowlists,
         {("fake", "member"): {"list"}},
     ),
+    "list of resources": (
+        lambda on: set_item_list(vendor="fake", role="member", kind="resources", entries=["a:b"], **on.by_owner),
+        lambda caller: caller.organization.item_lists,
+        {("fake", "member", "resources"): AllowedItems(frozenset({"a:b"}))},
+    ),
     "catalog": (
         lambda on: load_vendors("other"),
         lambda caller: sorted(caller.catalog.by_slug),
@@ -296,6 +305,23 @@ async def test_the_lists_of_tools_of_a_service_client(scene: Scene, elsewhere: C
     assert len(asked) == 1, asked
     await in_thread(lambda: set_tool_mode(mode="read_only", **whose))
     assert (await next_call(elsewhere, scene.service_token)).principal.is_read_only
+
+
+async def test_the_lists_of_items_and_the_short_list_of_a_service_client(scene: Scene, elsewhere: CallerCache) -> None:
+    before = (await next_call(elsewhere, scene.service_token)).principal
+    assert (before.own_item_lists, before.lists_compactly) == (None, False)
+    whose = {"client": scene.tenant.client, **scene.by_owner}
+    await in_thread(lambda: set_client_item_list(vendor="fake", kind="prompts", entries=["greet"], **whose))
+    with statements() as asked:
+        changed = (await next_call(elsewhere, scene.service_token)).principal
+    assert changed.own_item_lists == {("fake", "prompts"): AllowedItems(frozenset({"greet"}))}
+    assert len(asked) == 1, asked
+    await in_thread(
+        lambda: change_service_client(actor=scene.owner, client=scene.tenant.client, changes={"lists_compactly": True})
+    )
+    with statements() as asked:
+        assert (await next_call(elsewhere, scene.service_token)).principal.lists_compactly
+    assert len(asked) == 1, asked
 
 
 # --- statements of a cold call ----------------------------------------------------------------------------------------

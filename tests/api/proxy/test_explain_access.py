@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -18,7 +20,11 @@ from gateway.coordination.rules import Rule
 from gateway.coordination.sqlite_store import SQLiteStore
 from gateway.lib import clock
 from oauth_ext.models import Client
+from oauth_ext.services.service_client_item_lists import set_client_item_list
+from orgs.access_rules import ToolLimit
+from orgs.allowed_items import ItemType
 from orgs.models import Membership, ServerAccess
+from orgs.services.item_access import set_item_list
 from orgs.services.known_tools import record_tools
 from proxy.control_plane.explanation import explain_access
 from proxy.control_plane.health.states import HealthStatus
@@ -203,3 +209,47 @@ def test_the_command_prints_each_step_and_who_can_help(cast: Cast, tenant: Tenan
     assert "DENY" not in out.getvalue()
     with pytest.raises(CommandError, match="isn't the id of an organization"):
         call_command("explain_access", str(cast.user("owner").id), TOOL, "--org", "acme")
+
+
+def item_failing(subject: str, kind: ItemType, name: str) -> tuple[str, str] | None:
+    step = explain_access(subject, name, kind=kind).failing
+    if step is not None:
+        assert step.remedy
+    return (step.name, step.detail) if step else None
+
+
+def test_resources_and_prompts(cast: Cast, tenant: Tenant) -> None:
+    owner, subject = cast.user("owner"), tenant.client.subject
+    address, prompt = "acme+file:///a.md", "acme_greet"
+    role: dict[str, Any] = {"actor": owner, "organization": cast.org, "vendor": "acme", "role": "member"}
+    assert item_failing(subject, ItemType.RESOURCES, address) is None
+    assert item_failing(subject, ItemType.RESOURCES, "file:///a.md") == ("grant", "No vendor is named: file:///a.md.")
+    restrict_tools(cast.org, "acme_list", vendor="acme")
+    for kind, name in ((ItemType.RESOURCES, address), (ItemType.PROMPTS, prompt)):
+        found = item_failing(subject, kind, name)
+        assert found is not None
+        assert found[0] == "allowlist"
+        assert "has no list of its" in found[1]
+    set_item_list(**role, kind="resources", entries=["file:///{name}"])
+    set_item_list(**role, kind="prompts", entries=["other"])
+    assert item_failing(subject, ItemType.RESOURCES, address) is None
+    assert item_failing(subject, ItemType.PROMPTS, prompt) == (
+        *("allowlist", f"acme_greet isn’t on the list of prompts that {tenant.client.name} can use."),
+    )
+    whose: dict[str, Any] = {"actor": owner, "organization": cast.org, "client": tenant.client, "vendor": "acme"}
+    set_client_item_list(**whose, kind="resources", entries=[])
+    step = explain_access(subject, address, kind=ItemType.RESOURCES).failing
+    assert step is not None
+    assert (step.limit, step.kind, step.title) == (ToolLimit.OWN, ItemType.RESOURCES, "Allowed resources")
+    assert item_failing(str(owner.id), ItemType.RESOURCES, address) is None
+
+
+def test_an_app_follows_its_tool(cast: Cast, tenant: Tenant) -> None:
+    definition = json.dumps({"name": TOOL, "_meta": {"ui": {"resourceUri": "ui://board"}}}).encode()
+    record_tools(organization=cast.org, vendor="acme", definitions={TOOL: definition})
+    assert item_failing(tenant.client.subject, ItemType.RESOURCES, "ui://acme+board") is None
+    restrict_tools(cast.org, "other", vendor="acme")
+    found = item_failing(tenant.client.subject, ItemType.RESOURCES, "ui://acme+board")
+    assert found == ("allowlist", f"It’s the app of a tool that {tenant.client.name} can’t call ({TOOL}).")
+    restrict_tools(cast.org, TOOL, vendor="acme")
+    assert item_failing(tenant.client.subject, ItemType.RESOURCES, "ui://acme+board") is None

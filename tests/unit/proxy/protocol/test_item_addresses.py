@@ -7,12 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import AnyUrl
 
+from gateway.lib.uri_templates import MAX_ADDRESS_CHARACTERS, MAX_EXPRESSIONS, MAX_TEMPLATE_CHARACTERS
 from proxy.protocol.item_addresses import (
     AUDITED_CHARACTERS,
     MAX_CHARACTERS,
-    MAX_EXPRESSIONS,
-    MAX_FITTED_CHARACTERS,
-    MAX_TEMPLATE_CHARACTERS,
     audited,
     exposed,
     fault_in,
@@ -135,8 +133,8 @@ def test_templates_that_do_not(template: str, address: str) -> None:
 
 def test_a_template_of_many_parts_takes_no_time() -> None:
     assert not fits("a:" + "{+x}a" * 2_000 + "b", "a:" + "a" * 4_000)
-    assert fits("a:{+x}", "a:" + "a" * (MAX_FITTED_CHARACTERS - 2))
-    assert not fits("a:{+x}", "a:" + "a" * (MAX_FITTED_CHARACTERS - 1))
+    assert fits("a:{+x}", "a:" + "a" * (MAX_ADDRESS_CHARACTERS - 2))
+    assert not fits("a:{+x}", "a:" + "a" * (MAX_ADDRESS_CHARACTERS - 1))
     assert fits("a:" + "{+x}" * MAX_EXPRESSIONS, "a:b")
     assert not fits("a:" + "{+x}" * (MAX_EXPRESSIONS + 1), "a:b")
     assert fits("a:{+x}" + "b" * (MAX_TEMPLATE_CHARACTERS - 6), "a:" + "b" * MAX_TEMPLATE_CHARACTERS)
