@@ -15,10 +15,10 @@ from credentials.resolve import CredentialRef
 from oauth_ext.bearer import InvalidBearer
 from proxy.cache.result_cache import VendorOutcome
 from proxy.calls import call_audit
+from proxy.calls.asking_request import AskingRequest
 from proxy.calls.call_audit import OpenCall
-from proxy.calls.decide import may_call_tool, may_use_vendor
-from proxy.calls.find_tool import FoundTool
-from proxy.outcomes import Delivered, Denial, Denied
+from proxy.calls.decide import may_use_vendor
+from proxy.outcomes import Delivered, Denial, Denied, VendorError
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import questions
 from proxy.protocol.modern import input_required
@@ -42,7 +42,7 @@ class CallQuestions:
     context: RequestContext
     session: ClientSession
     relay: ProgressRelay
-    found: FoundTool
+    request: AskingRequest
     row: OpenCall
     asked: int = 0
 
@@ -58,21 +58,21 @@ class CallQuestions:
         self.asked += 1
         call_audit.note_question(self.row, question.method)
         desk, principal = self.context.runtime.questions, self.context.caller.principal
-        reply = await desk.ask(principal, self.session, self.found.vendor.slug, question, self.relay)
-        denied = await _lost_right(self.context, self.found)
+        reply = await desk.ask(principal, self.session, self.request.vendor.slug, question, self.relay)
+        denied = await _lost_right(self.context, self.request)
         if denied is not None:
             raise CallEnded(denied)
         return reply
 
 
 def asking(
-    context: RequestContext, relay: ProgressRelay | None, found: FoundTool, row: OpenCall
+    context: RequestContext, relay: ProgressRelay | None, request: AskingRequest, row: OpenCall
 ) -> CallQuestions | None:
     """None for a caller without a session, or without a stream."""
     session = context.session
     if session is None or relay is None:
         return None
-    return CallQuestions(context, session, relay, found, row)
+    return CallQuestions(context, session, relay, request, row)
 
 
 async def send_in_rounds(
@@ -81,18 +81,18 @@ async def send_in_rounds(
     """The outcome of `send`, which sends `params`. A vendor of the modern revision gets answers in further rounds."""
     asked: list[InputRequired] = []
 
-    async def note(reply: InputRequired) -> VendorOutcome:
+    async def note(reply: InputRequired) -> Delivered | VendorError:
         asked.append(reply)
-        return Delivered(input_required.unanswered(reply), is_error=True)
+        return own.request.failed(input_required.unanswered(reply))
 
     outcome = await send(on_asked=note)
     for _ in range(MAX_ROUNDS):
         if not asked:
             break
         question = asked.pop()
-        in_vain = input_required.asked_in_vain(question, tool.capabilities)
-        if in_vain:
-            return Delivered(input_required.failed(in_vain, question), is_error=True)
+        lacking = input_required.asked_in_vain(question, tool.capabilities)
+        if lacking:
+            return own.request.failed(input_required.in_vain(lacking, question))
         try:
             answers = await _ask_in_turn(own, question)
         except CallEnded as ended:
@@ -126,7 +126,7 @@ async def _ask_in_turn(own: CallQuestions, asked: InputRequired) -> Answers | No
     return Answers(asked.state, found or None)
 
 
-async def _lost_right(context: RequestContext, found: FoundTool) -> Denied | None:
+async def _lost_right(context: RequestContext, request: AskingRequest) -> Denied | None:
     """Minutes may have passed since the call was admitted: the rule that refuses it now."""
     known = context.caller
     epochs = await context.runtime.store.read_epochs(known.epoch_names)
@@ -134,17 +134,14 @@ async def _lost_right(context: RequestContext, found: FoundTool) -> Denied | Non
         caller = await context.caller_source.revalidated(context.bearer, known, epochs)
     except InvalidBearer as fault:
         text = f"The call ended while the vendor waited for an answer: {fault.reason}"
-        return Denied(Denial.NO_SERVER_ACCESS, text, found.vendor.slug)
-    usable = may_use_vendor(caller, found.vendor)
+        return Denied(Denial.NO_SERVER_ACCESS, text, request.vendor.slug)
+    usable = may_use_vendor(caller, request.vendor)
     if isinstance(usable, Denied):
         return usable
-    if not _is_same(usable, found.credential):
-        text = f"Other credentials of {found.vendor.name} apply by now. The call ended: call the tool again."
-        return Denied(Denial.NO_CREDENTIALS, text, found.vendor.slug)
-    return may_call_tool(
-        *(caller.principal, caller.organization, found.vendor, found.tool.vendor_name),
-        is_read_only=found.policy.read_only,
-    )
+    if not _is_same(usable, request.credential):
+        text = f"Other credentials of {request.vendor.name} apply by now. The call ended: send it again."
+        return Denied(Denial.NO_CREDENTIALS, text, request.vendor.slug)
+    return request.refused(caller)
 
 
 def _is_same(usable: CredentialRef, used: CredentialRef) -> bool:
