@@ -31,6 +31,8 @@ class OrganizationAccess:
     destinations: dict[uuid.UUID, tuple[Vendor, Destination]] = field(default_factory=dict, compare=False, repr=False)
     # Vendors that people may not connect for themselves.
     without_people: frozenset[str] = frozenset()
+    # By vendor, where the organization has chosen: the capabilities that the vendor may rely on.
+    questions: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ def organization_in(org_id: uuid.UUID, row: bytes | None) -> OrganizationAccess:
         wrapped_keys=tuple(map(wrapped_key, organization.wrapped_keys)),
         allowlists={(intern(vendor), intern(role)): _names(tools) for vendor, role, tools in organization.allowlists},
         without_people=_names(organization.without_people),
+        questions={intern(vendor): shared_set(kinds) for vendor, kinds in organization.questions.items()},
     )
 
 

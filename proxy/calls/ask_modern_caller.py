@@ -10,9 +10,11 @@ from typing import Any
 from proxy.calls import call_audit, request_state
 from proxy.calls.asking_request import AskingRequest
 from proxy.calls.call_audit import OpenCall
+from proxy.calls.decide import allowed_questions
 from proxy.outcomes import Asked, BadArguments, Delivered, VendorError
 from proxy.protocol.modern import input_required
 from proxy.protocol.modern.input_required import Answers, InputRequired
+from proxy.protocol.questions import CAPABILITY_OF
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 
@@ -30,7 +32,9 @@ class ResultQuestions:
         """The question for a caller that can answer it; for others a failure that says what was asked."""
         lacking = input_required.asked_in_vain(reply, self.capabilities)
         if lacking:
-            return self.request.failed(input_required.in_vain(lacking, reply), lacking)
+            allowed = allowed_questions(self.context.caller.organization, self.request.vendor)
+            undeclared = [each for each in lacking if CAPABILITY_OF.get(each) in allowed]
+            return self.request.failed(input_required.in_vain(lacking, reply), undeclared)
         for method in input_required.methods(reply):
             call_audit.note_question(self.row, method)
         digest = await _digest(self.context, self.request)

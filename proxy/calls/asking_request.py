@@ -36,7 +36,8 @@ class AskingRequest:
     refused: Callable[[Caller], Denied | None]
 
     def failed(self, text: str, lacking: list[str] | None = None) -> Delivered | VendorError:
-        """The end of a request whose question has no answer. `lacking`: methods that the caller cannot answer.
+        """The end of a request whose question has no answer. `lacking`: methods whose
+        capability the caller has not declared.
 
         Only a tool's result can say that it failed, for a model to tell its user.
         """

@@ -19,6 +19,7 @@ from orgs.access_rules import ToolLimit
 from orgs.principal import Principal
 from proxy.caller import Caller, OrganizationAccess
 from proxy.outcomes import Denial, Denied
+from proxy.protocol.questions import ALLOWED_BY_DEFAULT
 
 # Before the address of the page where the vendor is connected.
 CONNECT = "Connect it"
@@ -232,6 +233,11 @@ def may_use_items(principal: Principal, organization: OrganizationAccess, vendor
         f" An owner of {organization.name} can change that."
     )
     return Denied(Denial.ITEM_NOT_ALLOWED, text, vendor.slug)
+
+
+def allowed_questions(organization: OrganizationAccess, vendor: Vendor) -> frozenset[str]:
+    """The capabilities of its callers that a vendor may rely on."""
+    return organization.questions.get(vendor.slug, ALLOWED_BY_DEFAULT)
 
 
 def _limit_text(limit: ToolLimit, principal: Principal, organization: OrganizationAccess, tool: str) -> str:

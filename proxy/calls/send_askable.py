@@ -11,7 +11,9 @@ from proxy.calls.ask_caller import asking, send_in_rounds
 from proxy.calls.ask_modern_caller import ResultQuestions
 from proxy.calls.asking_request import AskingRequest
 from proxy.calls.call_audit import OpenCall
+from proxy.calls.decide import allowed_questions
 from proxy.progress_relay import ProgressRelay
+from proxy.protocol import questions
 from proxy.protocol.modern.input_required import Answers
 from proxy.request_context import RequestContext
 from proxy.vendors.destination import Destination
@@ -36,8 +38,12 @@ def sender(
         relay.want_logs(context.session_state.log_level)
     if answers is not None:
         params |= answers.as_params()
-    own = asking(context, relay, request, row)
-    place = destination if own is None else destination.for_caller(own.session.id, own.session.capabilities)
+    if capabilities is not None:
+        capabilities = questions.allowed(capabilities, allowed_questions(context.caller.organization, request.vendor))
+    own = asking(context, relay, request, row, capabilities)
+    if own is None and context.session is not None:
+        capabilities = None  # such a caller is asked on a stream or not at all
+    place = destination if own is None else destination.for_caller(own.mark, own.capabilities)
     tool = ToolRequest(definition, capabilities, answers is not None, None if own is None else own.ask)
     send: Callable[..., Any] = partial(
         vendor_request.send,

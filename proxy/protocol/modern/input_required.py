@@ -136,7 +136,8 @@ def in_vain(methods: list[str], asked: InputRequired | None = None) -> str:
     words = " ".join(f"“{each[:_TEXT_CHARACTERS]}”" for each in said if each)
     return (
         f"The vendor asks its user in the middle of the call ({', '.join(methods)}){words and f': {words}'}. This "
-        "client can’t be asked through the gateway, so the call ended. A client that declares the capability can."
+        "client can’t be asked through the gateway, so the call ended. A client that declares the capability can, if "
+        "its organization lets the vendor ask."
     )
 
 

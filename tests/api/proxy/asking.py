@@ -12,6 +12,9 @@ import httpx
 import pytest
 from aiohttp import web
 
+from credentials.models import QUESTION_KINDS
+from credentials.services.vendor_question_rules import change_question_rules
+from gateway.catalog.registry import known_vendor
 from proxy.protocol.modern.input_required import MAY_ASK
 from tests.api.proxy.conftest import Agent, headers
 from tests.api.proxy.streams import Stream
@@ -122,8 +125,16 @@ async def item_vendor() -> AsyncIterator[AskingItemVendor]:
 
 @pytest.fixture
 def tenant(vendor: AskingVendor | EraVendor, committed_cast: Cast) -> Tenant:
-    """An agent whose organization is connected to `vendor`."""
-    return make_connected_tenant(committed_cast.org, committed_cast.user("owner"), vendor.url)
+    """An agent whose organization is connected to `vendor`, and lets it ask everything."""
+    made = make_connected_tenant(committed_cast.org, committed_cast.user("owner"), vendor.url)
+    let_ask(made, *QUESTION_KINDS)
+    return made
+
+
+def let_ask(tenant: Tenant, *kinds: str, vendor: str = "fake") -> None:
+    """The organization lets the vendor ask these kinds of questions, and no others."""
+    rules = {"actor": tenant.owner, "organization": tenant.organization, "vendor": known_vendor(vendor)}
+    change_question_rules(**rules, allowed=kinds)
 
 
 def form(**params: Any) -> dict[str, Any]:
