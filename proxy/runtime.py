@@ -77,6 +77,7 @@ class Runtime:
     blobs: BlobStore | None
     results: ResultCache
     vendor_tokens: VendorTokens
+    exchange: Exchange
     session_states: SessionStates
     questions: QuestionDesk
     streams: StreamPlaces
@@ -95,6 +96,7 @@ class Runtime:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
         await self.questions.aclose()
+        self.exchange.close()
         await self.results.settled()
         await self.vendor_tokens.aclose()
         await self.directory.aclose()
@@ -217,7 +219,8 @@ def _build() -> Runtime:
         search_indexes=SearchIndexes(max_bytes=settings.TOOL_SEARCH_BYTES),
         results=ResultCache(capacity_bytes=settings.RESULT_CACHE_BYTES),
         vendor_tokens=VendorTokens(caller_cache),
-        session_states=SessionStates(store, exchange, settings.SECRET_KEY.encode()),
+        exchange=exchange,
+        session_states=_session_states(store, exchange),
         questions=_question_desk(exchange),
         streams=_streams(directory, items),
     )
@@ -234,6 +237,14 @@ def _streams(directory: ToolDirectory, items: ItemDirectory) -> StreamPlaces:
     directory.on_announced = lambda key: streams.announce(key.org_id, (key.digest, "tools"))
     items.on_announced = lambda key, capability: streams.announce(key.org_id, (key.digest, capability.value))
     return streams
+
+
+def _session_states(store: CoordinationStore, exchange: Exchange) -> SessionStates:
+    return SessionStates(
+        *(store, exchange, settings.SECRET_KEY.encode()),
+        of_subject=settings.SESSION_CHANGES,
+        of_organization=settings.SESSION_CHANGES_OF_ORGANIZATION,
+    )
 
 
 def _question_desk(exchange: Exchange) -> QuestionDesk:

@@ -148,6 +148,9 @@ VENDOR_CALLS_QUEUED = 1_000
 OPEN_QUESTIONS_OF_VENDOR = max(1, VENDOR_CONNECTIONS_PER_ORIGIN // 2)
 OPEN_QUESTIONS_OF_ORGANIZATION = max(1, VENDOR_CALLS_PER_ORGANIZATION // 2)
 OPEN_QUESTIONS_OF_SUBJECT = 5
+# Sessions of callers whose end or log level is kept for all processes, for seven days each. docs/decisions/0110
+SESSION_CHANGES = Rule("session-changes", limit=2_000, window_s=86_400)
+SESSION_CHANGES_OF_ORGANIZATION = Rule("session-changes-of-organization", limit=10_000, window_s=86_400)
 VENDOR_CALLS_WAIT_S = 5.0
 TOOL_LIST_TTL_S = 300.0
 # A list that the vendor has shown to another credential within TOOL_LIST_TTL_S is not fetched again before this time.

@@ -11,9 +11,11 @@ from django.http import HttpResponse
 
 from gateway.hot_path_request import HotPathRequest
 from proxy.protocol import jsonrpc, log_levels, questions
-from proxy.request_context import RequestContext
+from proxy.request_context import NEW, RequestContext
 from proxy.sessions import client_session
+from proxy.sessions.client_session import ClientSession, ClientSessionState
 from proxy.sessions.question_desk import NoSuchQuestion
+from proxy.sessions.session_states import TooManyChanges
 from proxy.views import responses
 from proxy.views.route import Route, ServedRequest, count
 
@@ -48,7 +50,7 @@ def begins(params: dict[str, Any]) -> bool:
 
 
 async def set_log_level(context: RequestContext, message: jsonrpc.Request) -> bytes:
-    """The answer to `logging/setLevel`, for a caller with a session. Raises: CoordinationUnavailable."""
+    """The answer to `logging/setLevel`, for a caller with a session. Raises: as `_change`."""
     level = message.params.get("level")
     if context.session is None:
         return jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found")
@@ -56,8 +58,17 @@ async def set_log_level(context: RequestContext, message: jsonrpc.Request) -> by
         return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, f"params.level must be one of {_LEVELS}")
     state = msgspec.structs.replace(context.session_state, log_level=level)
     if state != context.session_state:
-        await context.runtime.session_states.change(context.session, state)
+        await _change(context, context.session, state)
     return jsonrpc.result_bytes(message.id, b"{}")
+
+
+async def _change(context: RequestContext, session: ClientSession, state: ClientSessionState) -> None:
+    """Raises: HttpError with 429; CoordinationUnavailable."""
+    is_first = context.session_state == NEW
+    try:
+        await context.runtime.session_states.change(context.caller.principal, session, state, is_first=is_first)
+    except TooManyChanges as fault:
+        raise responses.rate_limited(fault.retry_after_s) from fault
 
 
 async def take_answers(context: RequestContext, messages: Iterable[object]) -> HttpResponse:
@@ -84,8 +95,7 @@ async def end(request: HotPathRequest, route: Route) -> HttpResponse:
         open_session(context, request, route)
         await count(context)
         if context.session is not None:
-            state = client_session.ClientSessionState(is_ended=True)
-            await context.runtime.session_states.change(context.session, state)
+            await _change(context, context.session, ClientSessionState(is_ended=True))
         response = responses.ended()
     except Exception as fault:
         response = await served.refusal(fault)

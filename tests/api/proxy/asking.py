@@ -133,8 +133,9 @@ def tenant(vendor: AskingVendor | EraVendor, committed_cast: Cast) -> Tenant:
 
 def let_ask(tenant: Tenant, *kinds: str, vendor: str = "fake") -> None:
     """The organization lets the vendor ask these kinds of questions, and no others."""
-    rules = {"actor": tenant.owner, "organization": tenant.organization, "vendor": known_vendor(vendor)}
-    change_question_rules(**rules, allowed=kinds)
+    change_question_rules(
+        actor=tenant.owner, organization=tenant.organization, vendor=known_vendor(vendor), allowed=kinds
+    )
 
 
 def form(**params: Any) -> dict[str, Any]:

@@ -88,9 +88,9 @@ async def test_each_organization_decides_for_itself(
     )
     await in_thread(lambda: let_ask(other, "sampling", "roots"))
     vendor.questions = []
-    for each, told in ((tenant, {"elicitation": {}}), (other, {"sampling": {}, "roots": {}})):
+    for each in (tenant, other):
         await call(agent, each, await session_of(agent, each.agent_key, CAN))
-        assert vendor.told[-1] == told
+    assert [told for told in vendor.told if told] == [{"elicitation": {}}, {"sampling": {}, "roots": {}}]
 
 
 async def test_the_rule_costs_no_statement(

@@ -125,11 +125,9 @@ async def test_a_batch_of_answers(agent: Agent, tenant: Tenant, vendor: AskingVe
 async def test_an_answer_finds_its_call_at_another_process(agent: Agent, tenant: Tenant, vendor: AskingVendor) -> None:
     """Through Redis, or the file of this host."""
     session = await session_of(agent, tenant.agent_key)
-    live = runtime.current()
-    here, there = (
-        live.questions,
-        QuestionDesk(backend.exchange(), b"tests" * 8, of_vendor=1, of_organization=1, of_subject=1),
-    )
+    live, exchange = runtime.current(), backend.exchange()
+    here = live.questions
+    there = QuestionDesk(exchange, b"tests" * 8, of_vendor=1, of_organization=1, of_subject=1)
     there._ids, there._key = here._ids, here._key  # one secret of the deployment
     try:
         async with calling(tenant.agent_key, session) as stream:
@@ -145,6 +143,7 @@ async def test_an_answer_finds_its_call_at_another_process(agent: Agent, tenant:
             await stream.read_all()
     finally:
         await there.aclose()
+        exchange.close()
     assert vendor.answers[0]["result"] == YES
     assert vendor.seen["answer"] == 1
 

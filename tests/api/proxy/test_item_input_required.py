@@ -37,11 +37,11 @@ async def vendor() -> AsyncIterator[EraVendor]:
     async with era_vendor() as running:
 
         async def discovered(writer: Any, asked: dict[str, Any]) -> None:
-            more = {"capabilities": {"tools": {}, "prompts": {}, "resources": {}}}
+            more: dict[str, Any] = {"capabilities": {"tools": {}, "prompts": {}, "resources": {}}}
             answer(writer, asked, {"resultType": "complete", "supportedVersions": ["2026-07-28"], **more})
 
         async def lists(writer: Any, asked: dict[str, Any]) -> None:
-            more = {"prompts": [{"name": "greet"}], "resources": [], "resourceTemplates": []}
+            more: dict[str, Any] = {"prompts": [{"name": "greet"}], "resources": [], "resourceTemplates": []}
             answer(writer, asked, {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **more})
 
         async def asks_first(writer: Any, asked: dict[str, Any]) -> None:
