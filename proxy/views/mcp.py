@@ -214,9 +214,11 @@ async def _run_call(
     context: RequestContext, route: Route, message_id: jsonrpc.MessageId, call: ToolCall | ItemCall
 ) -> bytes:
     if isinstance(call, ItemCall):
-        outcome = await ask_item(context, call)
-        return render_item(route, message_id, outcome, unknown_address=item_requests.RESOURCE_NOT_FOUND)
-    return render(route, message_id, await call_tool(context, call))
+        item = await ask_item(context, call)
+        asked = mcp_sessions.page_to_open(context, message_id, item)
+        return asked or render_item(route, message_id, item, unknown_address=item_requests.RESOURCE_NOT_FOUND)
+    outcome = await call_tool(context, call)
+    return mcp_sessions.page_to_open(context, message_id, outcome) or render(route, message_id, outcome)
 
 
 async def _initialize(

@@ -7,10 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+from django.conf import settings
 from django.http import HttpResponse
 
 from gateway.hot_path_request import HotPathRequest
-from proxy.protocol import jsonrpc, log_levels, questions
+from proxy.outcomes import Denied, ItemOutcome
+from proxy.protocol import jsonrpc, log_levels, questions, url_elicitation
+from proxy.protocol.modern import elicitation
 from proxy.request_context import NEW, RequestContext
 from proxy.sessions import client_session
 from proxy.sessions.client_session import ClientSession, ClientSessionState
@@ -60,6 +63,19 @@ async def set_log_level(context: RequestContext, message: jsonrpc.Request) -> by
     if state != context.session_state:
         await _change(context, context.session, state)
     return jsonrpc.result_bytes(message.id, b"{}")
+
+
+def page_to_open(context: RequestContext, message_id: jsonrpc.MessageId, outcome: ItemOutcome) -> bytes | None:
+    """The error that sends the caller's person to a page that mends a refusal; None for other outcomes, and for clients
+    that cannot open pages."""
+    session = context.session
+    if session is None or not isinstance(outcome, Denied) or not outcome.is_theirs:
+        return None
+    if not elicitation.can_open_pages(session.capabilities):
+        return None
+    elicitation_id = client_session.elicitation_id(session, outcome.vendor)
+    data = url_elicitation.pages_to_open(elicitation_id, outcome.text, f"{settings.BASE_URL}{outcome.page}")
+    return jsonrpc.error(message_id, url_elicitation.REQUIRED, outcome.text, data)
 
 
 async def _change(context: RequestContext, session: ClientSession, state: ClientSessionState) -> None:
