@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 REQUIRED: Final = -32042
+COMPLETE: Final = "notifications/elicitation/complete"
 
 
 def pages_to_open(elicitation_id: str, message: str, url: str) -> dict[str, Any]:

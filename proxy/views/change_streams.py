@@ -20,6 +20,7 @@ from gateway.hot_path_request import HotPathRequest
 from gateway.lib import clock
 from gateway.lib.event_stream import EventStream
 from oauth_ext.bearer import InvalidBearer
+from proxy.calls.connected_vendors import ConnectedVendors
 from proxy.calls.seen_lists import Listed, Seen, has_changed, seen
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.protocol import jsonrpc, sse
@@ -49,6 +50,7 @@ class ListWatch:
     ) -> None:
         self._context, self._vendor, self._kinds, self._signal = context, vendor, tuple(kinds), signal
         self._known = self._seen()
+        self.connected = ConnectedVendors(context)
 
     async def wait(self, timeout_s: float) -> bool:
         """Whether a list of the organization has changed meanwhile."""
@@ -138,8 +140,8 @@ async def _events(watch: ListWatch, message: Message, first: bytes, last: bytes)
             changed = await watch.look()
             if changed is None:
                 break
-            for kind in changed:
-                yield sse.encode_event(message(kind))
+            for each in (*map(message, changed), *watch.connected.take()):
+                yield sse.encode_event(each)
                 said_s = now_s()
             look_s = now_s() + LOOK_EVERY_S
             if has_news:

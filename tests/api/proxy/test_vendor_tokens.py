@@ -22,10 +22,12 @@ from gateway.coordination import backend, epochs
 from gateway.lib import clock
 from proxy.caller_cache import CallerCache
 from proxy.vendor_tokens import VendorTokens
+from proxy.views import change_streams
 from tests.api.oauth_ext.flow import make_flow
 from tests.api.proxy import modern
 from tests.api.proxy.asking import named, session_of
 from tests.api.proxy.conftest import Agent, access_token
+from tests.api.proxy.streams import Stream
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, make_tenant
 from tests.factories.threads import in_thread
@@ -424,6 +426,15 @@ class TestAskedToConnect:
             assert (told["resultType"], told["isError"]) == ("complete", True)
 
 
+async def _until(stream: Stream, method: str) -> dict[str, Any]:
+    """The first message of the method."""
+    while True:
+        message = await stream.read()
+        assert message is not None
+        if message.get("method") == method:
+            return message
+
+
 class TestSentToAPage:
     """The same for clients of 2025-11-25: the error -32042, once more with each repetition."""
 
@@ -459,6 +470,30 @@ class TestSentToAPage:
         params = {"name": "signin_echo", "arguments": {"words": "hi"}}
         found = await agent.rpc(bearer, "tools/call", params, **named(session))
         assert found.json()["result"]["content"][0]["text"] == "hi"
+
+    async def test_the_stream_of_the_session_says_when(
+        self,
+        bearer: str,
+        agent: Agent,
+        committed_cast: Cast,
+        oauth_vendor: OAuthVendor,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(change_streams, "LOOK_EVERY_S", 0.05)
+        cast, session = committed_cast, await session_of(agent, bearer, self.CAN)
+        other = await session_of(agent, bearer, {"elicitation": {}})
+        error = await self._error(agent, bearer, session)
+        async with (
+            Stream("/v1/mcp", bearer, {}, named(session), method="GET") as stream,
+            Stream("/v1/mcp", bearer, {}, named(other), method="GET") as without,
+        ):
+            await in_thread(lambda: connect_person(cast.client("admin"), cast.org.id, oauth_vendor))
+            told = await _until(stream, "notifications/elicitation/complete")
+            assert told["params"] == {"elicitationId": error["data"]["elicitations"][0]["elicitationId"]}
+            schema.ElicitationCompleteNotification.model_validate(told)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1):
+                    await _until(without, "notifications/elicitation/complete")
 
     async def test_nobody_else(self, bearer: str, agent: Agent, tenant: Tenant) -> None:
         """A client with forms only, one without a session; an agent, which is no person."""
