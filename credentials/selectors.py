@@ -282,7 +282,7 @@ def sign_in_rules(organization_id: UUID, vendor: str) -> VendorSignInRules:
 
 
 def question_rules(organization_id: UUID, vendor: str) -> VendorQuestionRules:
-    """What the vendor may ask the organization's callers; a new row, not stored, where it has none."""
+    """The organization's rules for questions of the vendor; a new row, not stored, where it has none."""
     row = VendorQuestionRules.objects.filter(organization_id=organization_id, vendor=vendor).first()
     return row or VendorQuestionRules(organization_id=organization_id, vendor=vendor)
 

@@ -260,6 +260,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         create_log_destination,
         drop_partitions_ahead,
         disconnect_vendor,
+        let_ask,
         create_service_client,
         trust_issuer,
         create_service_clients,

@@ -131,7 +131,7 @@ def result(asked: InputRequired, state: str) -> dict[str, Any]:
 
 
 def in_vain(methods: list[str], asked: InputRequired | None = None) -> str:
-    """What was asked of a client that cannot answer, for a model to tell its user."""
+    """The words about questions to a client that cannot answer, for a model to tell its user."""
     said = [] if asked is None else [_questions.decode(each).params.message for each in asked.questions.values()]
     words = " ".join(f"“{each[:_TEXT_CHARACTERS]}”" for each in said if each)
     return (
@@ -142,7 +142,7 @@ def in_vain(methods: list[str], asked: InputRequired | None = None) -> str:
 
 
 def unanswered(asked: InputRequired) -> str:
-    """What the client was asked and did not answer."""
+    """The words about questions that the client did not answer."""
     return f"The vendor asked its user in the middle of the call ({', '.join(methods(asked))}). No answer came."
 
 
