@@ -22,10 +22,13 @@ from orgs.roles import Role
 def change_question_rules(
     *, actor: User, organization: Organization, vendor: Vendor, allowed: Collection[str]
 ) -> VendorQuestionRules:
-    """Counts for the next question. `allowed`: of QUESTION_KINDS. Raises: NotFound, Forbidden."""
+    """Counts for the next question. `allowed`: of QUESTION_KINDS. The first choice is kept even if it is the default.
+
+    Raises: NotFound, Forbidden.
+    """
     lock_for_change(organization, actor=actor, role=Role.ADMIN)
     rules = question_rules(organization.id, vendor.slug)
-    if rules.allowed == frozenset(allowed):
+    if rules.allowed == frozenset(allowed) and not rules._state.adding:
         return rules
     for kind in QUESTION_KINDS:
         setattr(rules, kind, kind in allowed)
