@@ -83,6 +83,7 @@ WORDS: dict[EventType, str] = {
     EventType.VENDOR_CONNECTED: sentence("signed in to {vendor}"),
     EventType.VENDOR_CONNECTION_ENDED: sentence("ended a connection to {vendor}"),
     EventType.VENDOR_SIGN_IN_RULES_CHANGED: sentence("changed the sign-in rules of {vendor}"),
+    EventType.VENDOR_QUESTION_RULES_CHANGED: sentence("changed the questions that {vendor} may ask"),
     EventType.VENDOR_SIGN_IN_NEEDED: sentence("found that {vendor} no longer accepts a connection"),
     EventType.VENDOR_SECRET_ECHOED: sentence("masked a credential in a response from {vendor}"),
     EventType.BILLING_ACTIVATED: sentence("activated the plan"),

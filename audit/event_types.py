@@ -6,11 +6,11 @@ from enum import StrEnum
 class EventType(StrEnum):
     # Beyond D82: organization.restored (by after_restore), member.added (by a command), member.sessions_ended,
     # service_client.updated, .secret_rotated, oauth.app_revoked, oauth.code_reuse_detected, vendor.tools_approved,
-    # vendor.secret_echoed, .connected, .connection_ended, .sign_in_needed, .sign_in_rules_changed, billing.updated (a
-    # change within one plan state), server_access.expired, access_request.*, credential.checked,
-    # credential_key.replaced, invitation.sent, member.joined, join_request.*, mail_domain.*, alerts.*,
-    # log_shipping.updated, .replayed, .recovered, .records_skipped, management_token.*, trusted_issuer.*, support.* (by
-    # staff in the console).
+    # vendor.secret_echoed, .connected, .connection_ended, .sign_in_needed, .sign_in_rules_changed,
+    # .question_rules_changed, billing.updated (a change within one plan state), server_access.expired,
+    # access_request.*, credential.checked, credential_key.replaced, invitation.sent, member.joined, join_request.*,
+    # mail_domain.*, alerts.*, log_shipping.updated, .replayed, .recovered, .records_skipped, management_token.*,
+    # trusted_issuer.*, support.* (by staff in the console).
     ORGANIZATION_CREATED = "organization.created"
     CREDENTIAL_CREATED = "credential.created"
     CREDENTIAL_REPLACED = "credential.replaced"
@@ -86,6 +86,7 @@ class EventType(StrEnum):
     VENDOR_CONNECTION_ENDED = "vendor.connection_ended"
     VENDOR_SIGN_IN_NEEDED = "vendor.sign_in_needed"
     VENDOR_SIGN_IN_RULES_CHANGED = "vendor.sign_in_rules_changed"
+    VENDOR_QUESTION_RULES_CHANGED = "vendor.question_rules_changed"
     BILLING_ACTIVATED = "billing.activated"
     BILLING_LAPSED = "billing.lapsed"
     BILLING_UPDATED = "billing.updated"

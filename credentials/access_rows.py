@@ -10,17 +10,24 @@ import msgspec
 
 from credentials.credential_scope import CredentialScope
 from credentials.data_key_cache import WrappedKey
-from credentials.models import Credential, OrganizationDataKey, VendorConnection, VendorSignInRules
+from credentials.models import (
+    QUESTION_KINDS,
+    Credential,
+    OrganizationDataKey,
+    VendorConnection,
+    VendorQuestionRules,
+    VendorSignInRules,
+)
 from credentials.resolve import CredentialRef
 from gateway.lib.clock import as_utc
 from gateway.lib.json_statement import Dialect, JsonStatement
 from orgs.models import ItemAllowlist, Membership, Organization, ToolAllowlist
 
-ORGANIZATION, CREDENTIAL, DATA_KEY, ALLOWLIST, CONNECTION, MEMBERSHIP, RULES, ITEM_LIST = (
+ORGANIZATION, CREDENTIAL, DATA_KEY, ALLOWLIST, CONNECTION, MEMBERSHIP, RULES, ITEM_LIST, QUESTIONS = (
     model._meta.db_table
     for model in (
         *(Organization, Credential, OrganizationDataKey, ToolAllowlist, VendorConnection, Membership),
-        *(VendorSignInRules, ItemAllowlist),
+        *(VendorSignInRules, ItemAllowlist, VendorQuestionRules),
     )
 )
 
@@ -60,6 +67,15 @@ class OrganizationRow(msgspec.Struct, frozen=True, array_like=True):
     # Vendors that people may not connect for themselves.
     closed: list[tuple[str]] = []
     item_lists: list[tuple[str, str, str, list[str]]] = []  # vendor, role, type, entries
+    # The vendor, and of each of QUESTION_KINDS whether it may ask it, as JSON or as SQLite has it.
+    question_rules: list[tuple[str, bool | int, bool | int, bool | int]] = []
+
+    @property
+    def questions(self) -> dict[str, frozenset[str]]:
+        return {
+            vendor: frozenset(kind for kind, is_allowed in zip(QUESTION_KINDS, allowed, strict=True) if is_allowed)
+            for vendor, *allowed in self.question_rules
+        }
 
     @property
     def without_people(self) -> frozenset[str]:
@@ -85,6 +101,10 @@ def _by_organization(sql: Dialect) -> str:
         _items(
             sql.array("i.vendor", "i.role", "i.kind", sql.nested("i.entries")),
             f"{ITEM_LIST} i WHERE i.organization_id = o.id",
+        ),
+        _items(
+            sql.array("q.vendor", *(f"q.{kind}" for kind in QUESTION_KINDS)),
+            f"{QUESTIONS} q WHERE q.organization_id = o.id",
         ),
     )
     row = sql.array("o.name", "o.default_server_access", *map(sql.rows, parts))

@@ -6,7 +6,14 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from credentials.models import Credential, OrganizationDataKey, VendorConnection, VendorOAuthClient, VendorSignInRules
+from credentials.models import (
+    Credential,
+    OrganizationDataKey,
+    VendorConnection,
+    VendorOAuthClient,
+    VendorQuestionRules,
+    VendorSignInRules,
+)
 from gateway.lib.read_only_admin import ReadOnlyAdmin
 
 
@@ -75,6 +82,15 @@ class VendorSignInRulesAdmin(ReadOnlyAdmin):
     fields = ("id", "organization", "vendor", "people_may_connect", "scopes", "issuer", "changed_at")
     readonly_fields = fields
     list_display = ("vendor", "organization", "people_may_connect", "issuer", "changed_at")
+    list_select_related = ("organization",)
+    search_fields = ("vendor", "organization__name", "=organization__id")
+
+
+@admin.register(VendorQuestionRules)
+class VendorQuestionRulesAdmin(ReadOnlyAdmin):
+    fields = ("id", "organization", "vendor", "elicitation", "sampling", "roots", "changed_at")
+    readonly_fields = fields
+    list_display = ("vendor", "organization", "elicitation", "sampling", "roots", "changed_at")
     list_select_related = ("organization",)
     search_fields = ("vendor", "organization__name", "=organization__id")
 

@@ -17,6 +17,10 @@ from gateway.lib.text import NAME_MAX_CHARACTERS
 SCOPE_CHOICES = [(scope.value, scope.value.replace("_", " ").capitalize()) for scope in TYPED_SCOPES]
 
 
+# Columns of VendorQuestionRules: the names of MCP's client capabilities.
+QUESTION_KINDS = ("elicitation", "sampling", "roots")
+
+
 def delete_or_unbind(collector: Collector, field: models.Field[Any, Any], rows: Any, using: str) -> None:
     """`on_delete` of the team: delete its credentials, unbind named keys. Spec: D61"""
     # A team's own credentials end with it; named keys stay, bound to no team.
@@ -241,6 +245,35 @@ class VendorConnection(models.Model):
 
     def as_target(self) -> Target:
         return Target(id=str(self.id), label=f"{self.vendor} ({self.scope})")
+
+    def __str__(self) -> str:
+        return self.as_target().label
+
+
+class VendorQuestionRules(models.Model):
+    """The kinds of questions that a vendor may ask an organization's callers in the middle of a call.
+
+    Without a row: the defaults of the columns. docs/decisions/0118
+    """
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey("orgs.Organization", models.CASCADE, related_name="vendor_question_rules")
+    vendor = models.CharField(max_length=40)
+    # Forms and pages for a person; use of the caller's model; the list of the caller's folders.
+    elicitation = models.BooleanField(default=True)
+    sampling = models.BooleanField(default=False)
+    roots = models.BooleanField(default=False)
+    changed_at = models.DateTimeField(default=clock.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["organization", "vendor"], name="vendor_question_rules_once")]
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        return frozenset(kind for kind in QUESTION_KINDS if getattr(self, kind))
+
+    def as_target(self) -> Target:
+        return Target(id=self.vendor, label=self.vendor)
 
     def __str__(self) -> str:
         return self.as_target().label

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from credentials.credential_scope import CredentialScope
-from credentials.models import Credential, VendorConnection, VendorSignInRules
+from credentials.models import Credential, VendorConnection, VendorQuestionRules, VendorSignInRules
 from credentials.resolve import CredentialRef
 from gateway.lib.rows import grouped, required_row
 from orgs.models import Membership, Organization, User
@@ -279,6 +279,12 @@ def sign_in_rules(organization_id: UUID, vendor: str) -> VendorSignInRules:
     """The organization's rules for sign-ins at the vendor; a new row, not stored, where it has none."""
     row = VendorSignInRules.objects.filter(organization_id=organization_id, vendor=vendor).first()
     return row or VendorSignInRules(organization_id=organization_id, vendor=vendor)
+
+
+def question_rules(organization_id: UUID, vendor: str) -> VendorQuestionRules:
+    """The organization's rules for questions of the vendor; a new row, not stored, where it has none."""
+    row = VendorQuestionRules.objects.filter(organization_id=organization_id, vendor=vendor).first()
+    return row or VendorQuestionRules(organization_id=organization_id, vendor=vendor)
 
 
 def sign_in_rules_of(org_ids: Iterable[UUID]) -> dict[tuple[UUID, str], VendorSignInRules]:

@@ -33,6 +33,8 @@ class OrganizationAccess:
     # Vendors that people may not connect for themselves.
     without_people: frozenset[str] = frozenset()
     item_lists: ItemLists = field(default_factory=dict)
+    # By vendor, where the organization has chosen: the capabilities that the vendor may rely on.
+    questions: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

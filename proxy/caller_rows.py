@@ -97,6 +97,7 @@ def organization_in(org_id: uuid.UUID, row: bytes | None) -> OrganizationAccess:
             (intern(vendor), intern(role), intern(kind)): AllowedItems.of(kind, map(intern, entries))
             for vendor, role, kind, entries in organization.item_lists
         },
+        questions={intern(vendor): shared_set(kinds) for vendor, kinds in organization.questions.items()},
     )
 
 

@@ -83,6 +83,7 @@ class Runtime:
     blobs: BlobStore | None
     results: ResultCache
     vendor_tokens: VendorTokens
+    exchange: Exchange
     session_states: SessionStates
     questions: QuestionDesk
     streams: StreamPlaces
@@ -106,6 +107,7 @@ class Runtime:
         await self.listening.aclose()
         await self.shared_changes.aclose()
         await self.questions.aclose()
+        self.exchange.close()
         await self.results.settled()
         await self.vendor_tokens.aclose()
         await self.directory.aclose()
@@ -230,7 +232,8 @@ def _build() -> Runtime:
         search_indexes=SearchIndexes(max_bytes=settings.TOOL_SEARCH_BYTES),
         results=ResultCache(capacity_bytes=settings.RESULT_CACHE_BYTES),
         vendor_tokens=VendorTokens(caller_cache),
-        session_states=SessionStates(store, exchange, settings.SECRET_KEY.encode()),
+        exchange=exchange,
+        session_states=_session_states(store, exchange),
         questions=_question_desk(exchange),
         streams=streams,
         shared_changes=_shared_changes(exchange, streams, directory, items),
@@ -277,6 +280,14 @@ def _listening(pool: SessionPool) -> ListeningHub:
         of_subject=settings.SUBSCRIPTIONS_OF_SUBJECT,
         streams_of_vendor=settings.LISTENING_STREAMS_OF_VENDOR,
         streams_of_organization=settings.LISTENING_STREAMS_OF_ORGANIZATION,
+    )
+
+
+def _session_states(store: CoordinationStore, exchange: Exchange) -> SessionStates:
+    return SessionStates(
+        *(store, exchange, settings.SECRET_KEY.encode()),
+        of_subject=settings.SESSION_CHANGES,
+        of_organization=settings.SESSION_CHANGES_OF_ORGANIZATION,
     )
 
 

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from credentials.api import connections, keys, vendors
+from credentials.api import connections, keys, vendor_questions, vendors
 from credentials.api.credentials import ConnectedVendors, HolderCredential, HolderVendors, OrganizationCredential
 from proxy.control_plane.credential_holder import of_client, of_team
 
@@ -21,6 +21,11 @@ urlpatterns = [
         name="vendor-connection",
     ),
     path(f"{_ORG}/vendor-connections/<str:vendor>/rules", connections.SignInRules.as_view(), name="sign-in-rules"),
+    path(
+        f"{_ORG}/vendor-questions/<str:vendor>",
+        vendor_questions.VendorQuestionRules.as_view(),
+        name="vendor-questions",
+    ),
     path("profile/vendor-connections", connections.OwnConnections.as_view(), name="own-vendor-connections"),
     path("profile/vendor-connections/<str:vendor>", connections.OwnConnection.as_view(), name="own-vendor-connection"),
     path(_TEAM, HolderVendors.as_view(find_holder=of_team), name="team-vendors"),

@@ -12,9 +12,17 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
 
+from credentials.models import QUESTION_KINDS
 from credentials.pages.credential import CredentialPage
 from credentials.pages.forms import CredentialForm
-from credentials.selectors import connected_vendors, organization_connections, people_connections, sign_in_rules
+from credentials.selectors import (
+    connected_vendors,
+    organization_connections,
+    people_connections,
+    question_rules,
+    sign_in_rules,
+)
+from credentials.services.vendor_question_rules import change_question_rules
 from credentials.services.vendor_sign_in_rules import change_rules
 from gateway.catalog import registry
 from gateway.lib.errors import DomainError
@@ -55,6 +63,7 @@ class ConnectionPage(CredentialPage):
         "POST": Gate(Role.ADMIN, plan=PlanFunction.CREDENTIALS, limit=settings.CREDENTIAL_STORE),
         # Without a plan, too: people can be shut out at any time.
         "POST rules": Gate(Role.ADMIN),
+        "POST questions": Gate(Role.ADMIN),
     }
     title = gettext_lazy("Vendor")
     nav_route = "proxy_pages:vendors"
@@ -71,6 +80,8 @@ class ConnectionPage(CredentialPage):
 
     def post(self, request: HttpRequest, **path: Any) -> HttpResponse:
         action = request.POST.get("action")
+        if action == "questions":
+            return self._change_questions(request)
         if self.vendor.oauth is None or (action == "key" and self.vendor.takes_key):
             return super().post(request, **path)
         if action == "rules":
@@ -97,6 +108,13 @@ class ConnectionPage(CredentialPage):
             messages.error(request, translated(refusal.message))
         return redirect(request.path)
 
+    def _change_questions(self, request: HttpRequest) -> HttpResponse:
+        """Raises: NotFound, Forbidden."""
+        allowed = [kind for kind in QUESTION_KINDS if kind in request.POST]
+        change_question_rules(actor=self.actor, organization=self.organization, vendor=self.vendor, allowed=allowed)
+        messages.success(request, gettext("Saved. It counts for the next question."))
+        return redirect(request.path)
+
     def _begun(self, session_key: str) -> str:
         """The address of the vendor's sign-in. Raises: as `begin_sign_in`."""
         return begin_sign_in(
@@ -108,7 +126,7 @@ class ConnectionPage(CredentialPage):
         )
 
     def context(self) -> dict[str, Any]:
-        found = super().context()
+        found = {**super().context(), "question_rules": question_rules(self.organization.id, self.vendor.slug)}
         if self.vendor.oauth is None:
             return found
         shared = organization_connections(self.organization)

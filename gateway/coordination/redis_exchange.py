@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 
 from gateway.coordination import resp
@@ -34,8 +36,9 @@ class RedisExchange:
         return await _execute(self._redis, "SET", self._key(name), b"1", "NX", "EX", ttl_s) is not None
 
     async def push(self, box: str, message: bytes, ttl_s: int) -> None:
-        await _execute(self._redis, "RPUSH", self._key(box), message)
-        await _execute(self._redis, "EXPIRE", self._key(box), ttl_s)
+        key = self._key(box)
+        with _mapped_errors():
+            await self._redis.execute_all([resp.command("RPUSH", key, message), resp.command("EXPIRE", key, ttl_s)])
 
     async def take(self, box: str, wait_s: float) -> list[bytes]:
         wait = f"{min(wait_s, LONGEST_WAIT_S):.3f}"
@@ -92,7 +95,13 @@ class RedisExchange:
 
 
 async def _execute(connection: PipelinedRedis, *parts: str | bytes | int) -> object:
-    try:
+    with _mapped_errors():
         return await connection.execute(resp.command(*parts))
+
+
+@contextmanager
+def _mapped_errors() -> Iterator[None]:
+    try:
+        yield
     except (ErrorReply, OSError) as fault:
         raise CoordinationUnavailable(described(fault)) from fault

@@ -159,6 +159,9 @@ LISTENING_STREAMS_OF_ORGANIZATION = (LISTENING_STREAMS_OF_VENDOR + 1) // 2
 # Of one session or one request, in all processes; new ones of an organization, which are kept for an hour.
 SUBSCRIPTIONS_OF_SESSION = 50
 NEW_SUBSCRIPTIONS = Rule("subscriptions", limit=2_000, window_s=3600)
+# Sessions of callers whose end or log level is kept for all processes, for seven days each. docs/decisions/0110
+SESSION_CHANGES = Rule("session-changes", limit=2_000, window_s=86_400)
+SESSION_CHANGES_OF_ORGANIZATION = Rule("session-changes-of-organization", limit=10_000, window_s=86_400)
 VENDOR_CALLS_WAIT_S = 5.0
 TOOL_LIST_TTL_S = 300.0
 # A list that the vendor has shown to another credential within TOOL_LIST_TTL_S is not fetched again before this time.

@@ -115,6 +115,8 @@ OPERATIONS: dict[tuple[str, str], str] = {
     ("GET", f"{_ORG}/vendor-connections/{{vendor}}/rules"): "get_vendor_sign_in_rules",
     ("PUT", f"{_ORG}/vendor-connections/{{vendor}}/rules"): "change_vendor_sign_in_rules",
     ("GET", f"{_ORG}/vendor-health"): "get_vendor_health",
+    ("GET", f"{_ORG}/vendor-questions/{{vendor}}"): "get_vendor_question_rules",
+    ("PUT", f"{_ORG}/vendor-questions/{{vendor}}"): "change_vendor_question_rules",
     ("GET", "/api/profile"): "get_profile",
     ("PATCH", "/api/profile"): "change_profile",
     ("GET", "/api/profile/tokens"): "list_management_tokens",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,11 +14,12 @@ from msgspec import Raw
 from credentials.resolve import CredentialRef
 from oauth_ext.bearer import InvalidBearer
 from proxy.cache.result_cache import VendorOutcome
+from proxy.caller import OrganizationAccess
 from proxy.calls import call_audit
+from proxy.calls.asking_request import AskingRequest
 from proxy.calls.call_audit import OpenCall
-from proxy.calls.decide import may_call_tool, may_use_vendor
-from proxy.calls.find_tool import FoundTool
-from proxy.outcomes import Delivered, Denial, Denied
+from proxy.calls.decide import allowed_questions, may_use_vendor
+from proxy.outcomes import Delivered, Denial, Denied, VendorError
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import questions
 from proxy.protocol.modern import input_required
@@ -42,9 +43,15 @@ class CallQuestions:
     context: RequestContext
     session: ClientSession
     relay: ProgressRelay
-    found: FoundTool
+    request: AskingRequest
     row: OpenCall
+    capabilities: Mapping[str, Any]  # of the caller, as far as the vendor may rely on them
     asked: int = 0
+
+    @property
+    def mark(self) -> bytes:
+        """Of the vendor's sessions for this caller: each was told the same capabilities."""
+        return self.session.id + "|".join(self.capabilities).encode()
 
     def may_ask(self, count: int) -> bool:
         """Whether the call may ask `count` more."""
@@ -52,27 +59,32 @@ class CallQuestions:
 
     async def ask(self, question: VendorQuestion) -> questions.Reply | None:
         """None for a question that this caller is not asked. Raises: CallEnded; as `CallerCache.revalidated`."""
-        is_known = questions.can_answer(question.method, question.mode, self.session.capabilities)
+        is_known = questions.can_answer(question.method, question.mode, self.capabilities)
         if self.relay.is_closed or not is_known or not self.may_ask(1):
             return None
         self.asked += 1
         call_audit.note_question(self.row, question.method)
         desk, principal = self.context.runtime.questions, self.context.caller.principal
-        reply = await desk.ask(principal, self.session, self.found.vendor.slug, question, self.relay)
-        denied = await _lost_right(self.context, self.found)
-        if denied is not None:
-            raise CallEnded(denied)
-        return reply
+        reply = await desk.ask(principal, self.session, self.request.vendor.slug, question, self.relay)
+        now = await _rights_now(self.context, self.request)
+        if isinstance(now, Denied):
+            raise CallEnded(now)
+        is_still_allowed = questions.CAPABILITY_OF[question.method] in allowed_questions(now, self.request.vendor)
+        return reply if is_still_allowed else None
 
 
 def asking(
-    context: RequestContext, relay: ProgressRelay | None, found: FoundTool, row: OpenCall
+    context: RequestContext,
+    relay: ProgressRelay | None,
+    request: AskingRequest,
+    row: OpenCall,
+    capabilities: Mapping[str, Any] | None,
 ) -> CallQuestions | None:
-    """None for a caller without a session, or without a stream."""
+    """None for a caller without a session, without a stream, or without a capability that the vendor may rely on."""
     session = context.session
-    if session is None or relay is None:
+    if session is None or relay is None or not capabilities:
         return None
-    return CallQuestions(context, session, relay, found, row)
+    return CallQuestions(context, session, relay, request, row, capabilities)
 
 
 async def send_in_rounds(
@@ -81,18 +93,18 @@ async def send_in_rounds(
     """The outcome of `send`, which sends `params`. A vendor of the modern revision gets answers in further rounds."""
     asked: list[InputRequired] = []
 
-    async def note(reply: InputRequired) -> VendorOutcome:
+    async def note(reply: InputRequired) -> Delivered | VendorError:
         asked.append(reply)
-        return Delivered(input_required.unanswered(reply), is_error=True)
+        return own.request.failed(input_required.unanswered(reply))
 
     outcome = await send(on_asked=note)
     for _ in range(MAX_ROUNDS):
         if not asked:
             break
         question = asked.pop()
-        in_vain = input_required.asked_in_vain(question, tool.capabilities)
-        if in_vain:
-            return Delivered(input_required.failed(in_vain, question), is_error=True)
+        lacking = input_required.asked_in_vain(question, tool.capabilities)
+        if lacking:
+            return own.request.failed(input_required.in_vain(lacking, question))
         try:
             answers = await _ask_in_turn(own, question)
         except CallEnded as ended:
@@ -126,25 +138,23 @@ async def _ask_in_turn(own: CallQuestions, asked: InputRequired) -> Answers | No
     return Answers(asked.state, found or None)
 
 
-async def _lost_right(context: RequestContext, found: FoundTool) -> Denied | None:
-    """Minutes may have passed since the call was admitted: the rule that refuses it now."""
+async def _rights_now(context: RequestContext, request: AskingRequest) -> OrganizationAccess | Denied:
+    """Minutes may have passed since the call was admitted: the organization's rows, or the rule that refuses the call
+    now."""
     known = context.caller
     epochs = await context.runtime.store.read_epochs(known.epoch_names)
     try:
         caller = await context.caller_source.revalidated(context.bearer, known, epochs)
     except InvalidBearer as fault:
         text = f"The call ended while the vendor waited for an answer: {fault.reason}"
-        return Denied(Denial.NO_SERVER_ACCESS, text, found.vendor.slug)
-    usable = may_use_vendor(caller, found.vendor)
+        return Denied(Denial.NO_SERVER_ACCESS, text, request.vendor.slug)
+    usable = may_use_vendor(caller, request.vendor)
     if isinstance(usable, Denied):
         return usable
-    if not _is_same(usable, found.credential):
-        text = f"Other credentials for {found.vendor.name} apply now, so the call ended. Call the tool again."
-        return Denied(Denial.NO_CREDENTIALS, text, found.vendor.slug)
-    return may_call_tool(
-        *(caller.principal, caller.organization, found.vendor, found.tool.vendor_name),
-        is_read_only=found.policy.read_only,
-    )
+    if not _is_same(usable, request.credential):
+        text = f"Other credentials for {request.vendor.name} apply now, so the call ended. Send it again."
+        return Denied(Denial.NO_CREDENTIALS, text, request.vendor.slug)
+    return request.refused(caller) or caller.organization
 
 
 def _is_same(usable: CredentialRef, used: CredentialRef) -> bool:

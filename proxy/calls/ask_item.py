@@ -9,15 +9,23 @@ from typing import Any
 
 from audit.call_status import CallKind
 from gateway.catalog.vendor import Vendor
+from proxy.cache.result_cache import VendorOutcome
+from proxy.caller import Caller
 from proxy.calls import call_audit, vendor_request
+from proxy.calls.ask_modern_caller import with_own_state
+from proxy.calls.asking_request import AskingRequest
 from proxy.calls.call_audit import OpenCall
+from proxy.calls.decide import may_use_items
 from proxy.calls.find_item import FoundItem, find_prompt, find_resource
 from proxy.calls.list_items import offered
 from proxy.calls.recorded_call import run_recorded
+from proxy.calls.send_askable import sender
 from proxy.outcomes import BadArguments, Delivered, Denied, ItemOutcome, UnknownItem
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import item_addresses, item_results
 from proxy.protocol.item_kinds import COMPLETE, GET, READ, SUBSCRIBE, UNSUBSCRIBE, Capability
+from proxy.protocol.modern import input_required
+from proxy.protocol.modern.input_required import Answers
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 
@@ -47,6 +55,8 @@ class ItemCall:
     meta: Mapping[str, Any] | None = None
     relay: ProgressRelay | None = None
     fault: str = ""  # why the request is invalid: it is counted and recorded, and not sent
+    capabilities: Mapping[str, Any] | None = None  # of a caller that a vendor may ask something; None: it cannot be
+    answers: Answers | None = None  # of a retry, to what the vendor asked
 
     @property
     def route(self) -> str:
@@ -94,13 +104,8 @@ async def _find_and_send(context: RequestContext, call: ItemCall, row: OpenCall)
     row.item = call.audited(found.own)
     if call.method == COMPLETE and Capability.COMPLETIONS not in found.declared:
         return Delivered(NO_COMPLETION, is_error=False)
-    outcome = await vendor_request.send(
-        *(context, found.vendor, found.credential, found.destination, call.method),
-        vendor_request.with_meta(context, call.params_for(found.own), call.meta),
-        relay=call.relay,
-        is_repeatable=True,
-    )
-    if isinstance(outcome, Denied):
+    outcome = await _send(context, call, found, row)
+    if isinstance(outcome, Denied | BadArguments):
         return outcome
     context.runtime.caller_cache.note_credential(found.credential.id)
     # A caller that used the vendor's own address gets the vendor's own addresses back, byte for byte.
@@ -111,3 +116,34 @@ async def _find_and_send(context: RequestContext, call: ItemCall, row: OpenCall)
     size_bytes = len(outcome.raw_result)
     raw = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, size_bytes)
     return replace(outcome, raw_result=raw)
+
+
+async def _send(
+    context: RequestContext, call: ItemCall, found: FoundItem, row: OpenCall
+) -> VendorOutcome | BadArguments:
+    params = vendor_request.with_meta(context, call.params_for(found.own), call.meta)
+    if call.method not in input_required.MAY_ASK:
+        return await vendor_request.send(
+            *(context, found.vendor, found.credential, found.destination, call.method, params),
+            relay=call.relay,
+            is_repeatable=True,
+        )
+    rule = partial(_refused, found)
+    request = AskingRequest(call.method, found.own, call.params, found.vendor, found.credential, rule)
+    answers = None if call.answers is None else await with_own_state(context, request, call.answers)
+    if isinstance(answers, BadArguments):
+        return answers
+    send = sender(
+        *(context, request, row),
+        destination=found.destination,
+        params=params,
+        relay=call.relay,
+        capabilities=call.capabilities,
+        answers=answers,
+        is_repeatable=True,
+    )
+    return await send()
+
+
+def _refused(found: FoundItem, caller: Caller) -> Denied | None:
+    return may_use_items(caller.principal, caller.organization, found.vendor, found.item)

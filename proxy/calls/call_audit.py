@@ -47,6 +47,7 @@ class OpenCall:
     kind: str = CallKind.TOOL.value
     item: str = ""
     known_tool: str = ""  # the tool, once it is known to its vendor
+    has_asked: bool = False  # the vendor works on the call, and has asked the caller something
 
 
 def open_record(*, vendor: str, tool: str) -> OpenCall:
@@ -71,7 +72,10 @@ def set_credential(row: OpenCall, vendor: str, credential: CredentialRef) -> Non
 
 
 def note_question(row: OpenCall, method: str) -> None:
-    """The vendor asked the caller of this call. Never what it asked."""
+    """The vendor asked the caller of this call. Never what it asked. A prompt or resource keeps its own `item`."""
+    row.has_asked = True
+    if row.kind != CallKind.TOOL.value:
+        return
     noted = row.item.split(", ") if row.item else []
     if method not in noted:
         row.item = ", ".join([*noted, method])
@@ -85,6 +89,8 @@ async def record_intent(context: RequestContext, row: OpenCall) -> None:
 async def record_outcome(context: RequestContext, row: OpenCall, outcome: ItemOutcome | ClientClosed | CutOff) -> str:
     """Returns the row's status. Raises: AuditUnavailable, and then the answer is 503."""
     status, code, size = _status_of(outcome)
+    if row.has_asked and isinstance(outcome, Denied):  # the call was made: the rule ended it, and did not prevent it
+        status = CallStatus.ERROR
     cached = context.cache is CacheStatus.HIT
     row.vendor = row.vendor or getattr(outcome, "vendor", "")
     if isinstance(outcome, Failed) and outcome.credential is not None:  # failed before the tool was found

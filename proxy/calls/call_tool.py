@@ -12,20 +12,21 @@ from functools import partial
 from typing import Any
 
 from gateway.catalog.vendor import Vendor
-from proxy.calls import caching, call_audit, call_figures, request_state, vendor_request
-from proxy.calls.ask_caller import asking, send_in_rounds
+from proxy.caller import Caller
+from proxy.calls import caching, call_audit, call_figures, vendor_request
+from proxy.calls.ask_modern_caller import with_own_state
+from proxy.calls.asking_request import CALL, AskingRequest
 from proxy.calls.call_audit import OpenCall
 from proxy.calls.decide import may_call_tool
 from proxy.calls.find_tool import FoundTool, find_or_fetch_tool
 from proxy.calls.recorded_call import FAIL_CLOSED, admit_call, run_recorded
-from proxy.outcomes import Asked, BadArguments, Delivered, Denial, Denied, Outcome
+from proxy.calls.send_askable import sender
+from proxy.outcomes import BadArguments, Delivered, Denial, Denied, Outcome
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import cli_schema, item_results
-from proxy.protocol.modern import input_required
-from proxy.protocol.modern.input_required import Answers, InputRequired
+from proxy.protocol.modern.input_required import Answers
 from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
-from proxy.vendors.tool_request import ToolRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,7 @@ async def _with_exposed_addresses(context: RequestContext, vendor: Vendor, outco
 
 
 async def _decide_and_send(context: RequestContext, call: ToolCall, found: FoundTool, row: OpenCall) -> Outcome:
-    caller = context.caller
-    denied = may_call_tool(
-        *(caller.principal, caller.organization, found.vendor, found.tool.vendor_name),
-        is_read_only=found.policy.read_only,
-    )
+    denied = _refused(found, context.caller)
     if denied is not None:
         return denied
     if call.cli or call.contradiction is not None or call.answers is not None:
@@ -136,6 +133,19 @@ async def _decide_and_send(context: RequestContext, call: ToolCall, found: Found
     return await caching.invalidating_write(context, found, send)
 
 
+def _refused(found: FoundTool, caller: Caller) -> Denied | None:
+    return may_call_tool(
+        *(caller.principal, caller.organization, found.vendor, found.tool.vendor_name),
+        is_read_only=found.policy.read_only,
+    )
+
+
+def _asking_request(call: ToolCall, found: FoundTool) -> AskingRequest:
+    return AskingRequest(
+        *(CALL, found.tool.vendor_name, call.arguments, found.vendor, found.credential), partial(_refused, found)
+    )
+
+
 async def _checked(context: RequestContext, call: ToolCall, found: FoundTool) -> ToolCall | BadArguments:
     """The call as the vendor gets it: a command's dotted options are objects, the vendor's state is its own again."""
     owner = context.caller.principal.org_id
@@ -154,54 +164,23 @@ async def _checked(context: RequestContext, call: ToolCall, found: FoundTool) ->
             return BadArguments(str(fault))
     if call.answers is None:
         return call
-    try:
-        digest = await _digest(context, call.arguments)
-        state = request_state.opened(context.caller.principal, found, digest, call.answers.state or "")
-    except request_state.InvalidState:
-        return BadArguments(input_required.REFUSED)
-    return replace(call, answers=Answers(state, call.answers.responses))
+    answers = await with_own_state(context, _asking_request(call, found), call.answers)
+    return answers if isinstance(answers, BadArguments) else replace(call, answers=answers)
 
 
 def _sender(context: RequestContext, call: ToolCall, found: FoundTool, row: OpenCall) -> caching.SendToVendor:
-    """Sends the call, and passes on what the vendor asks in the middle of it."""
-    if call.relay is not None and context.session_state.log_level is not None:
-        call.relay.want_logs(context.session_state.log_level)
     sent = {"name": found.tool.vendor_name, "arguments": call.arguments}
-    params = vendor_request.with_meta(context, sent, call.meta)
-    if call.answers is not None:
-        params |= call.answers.as_params()
-    definition = found.listed.definitions[found.tool.vendor_name]
-    own = asking(context, call.relay, found, row)
-    place = found.destination if own is None else found.destination.for_caller(own.session.id, own.session.capabilities)
-    tool = ToolRequest(definition, call.capabilities, call.answers is not None, None if own is None else own.ask)
-    send = partial(
-        vendor_request.send,
-        *(context, found.vendor, found.credential, place, "tools/call", params),
+    return sender(
+        *(context, _asking_request(call, found), row),
+        destination=found.destination,
+        params=vendor_request.with_meta(context, sent, call.meta),
         relay=call.relay,
+        capabilities=call.capabilities,
+        answers=call.answers,
         is_repeatable=found.policy.read_only,
-        tool=tool,
-        on_asked=partial(_asked, context, call, found, row),
+        definition=found.listed.definitions[found.tool.vendor_name],
     )
-    return send if own is None else partial(send_in_rounds, send, tool, params, own)
 
 
 def _fold_dotted(arguments: dict[str, Any], found: FoundTool) -> dict[str, Any]:
     return cli_schema.fold_dotted(arguments, found.listed.definition(found.tool.vendor_name).get("inputSchema"))
-
-
-async def _digest(context: RequestContext, arguments: Mapping[str, Any]) -> bytes:
-    work = partial(input_required.digest, arguments)
-    return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, context.request_bytes)
-
-
-async def _asked(
-    context: RequestContext, call: ToolCall, found: FoundTool, row: OpenCall, reply: InputRequired
-) -> Delivered | Asked:
-    """The vendor's question for a caller that can answer it; for others a failed result that says what was asked."""
-    in_vain = input_required.asked_in_vain(reply, call.capabilities)
-    if in_vain:
-        return Delivered(input_required.failed(in_vain, reply), is_error=True)
-    for method in input_required.methods(reply):
-        call_audit.note_question(row, method)
-    state = request_state.sealed(context.caller.principal, found, await _digest(context, call.arguments), reply.state)
-    return Asked(input_required.result(reply, state), len(reply.raw_result))

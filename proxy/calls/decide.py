@@ -21,6 +21,7 @@ from orgs.allowed_items import ItemType
 from orgs.principal import Principal
 from proxy.caller import Caller, OrganizationAccess
 from proxy.outcomes import Denial, Denied
+from proxy.protocol.questions import ALLOWED_BY_DEFAULT
 
 # Before the address of the page where the vendor is connected.
 CONNECT = "Connect it"
@@ -302,6 +303,11 @@ def _refused_item(
     else:
         text = f"{who} can use none of the {kind} of {vendor.name}. {owner}"
     return Denied(Denial.ITEM_NOT_ALLOWED, text, vendor.slug)
+
+
+def allowed_questions(organization: OrganizationAccess, vendor: Vendor) -> frozenset[str]:
+    """The capabilities of its callers that a vendor may rely on."""
+    return organization.questions.get(vendor.slug, ALLOWED_BY_DEFAULT)
 
 
 def _limit_text(limit: ToolLimit, principal: Principal, organization: OrganizationAccess, tool: str) -> str:

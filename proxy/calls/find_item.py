@@ -10,9 +10,9 @@ from functools import partial
 from credentials.resolve import CredentialRef
 from gateway.catalog.vendor import Vendor
 from orgs.allowed_items import ItemType
-from proxy.calls.decide import refused_kind
+from proxy.calls.decide import Item, refused_kind
 from proxy.calls.find_tool import FIND_DEADLINE_S
-from proxy.calls.item_rights import ItemRights, depend_on_tools, rights_to
+from proxy.calls.item_rights import TYPES, ItemRights, depend_on_tools, rights_to
 from proxy.calls.list_items import known_lists, offered
 from proxy.calls.open_destination import renewed, usable_vendor
 from proxy.outcomes import BadArguments, Denial, Denied, Failed, UnknownItem
@@ -30,14 +30,18 @@ MAX_NAMED = 5  # candidates in an answer
 @dataclass(frozen=True, slots=True)
 class FoundItem:
     """A resource or prompt at a vendor that the caller may use. `own`: as the vendor has it; `is_bare`: the caller used
-    the vendor's own address."""
+    the vendor's own address; `item`: as its rights are judged."""
 
     vendor: Vendor
     credential: CredentialRef
     destination: Destination
-    own: str
+    item: Item
     declared: frozenset[str]
     is_bare: bool
+
+    @property
+    def own(self) -> str:
+        return self.item.own
 
 
 NotFound = Denied | UnknownItem | BadArguments | Failed
@@ -83,8 +87,9 @@ async def find_prompt(context: RequestContext, name: str, asked: Vendor | None) 
                 content = (await fetch(*arguments, deadline=deadline)).content
                 known = (content.by_exposed if asked is None else content.by_own).get(name)
                 if known is not None:
-                    refused = ItemRights(context.caller, found.vendor).refused(ItemType.PROMPTS, known.own)
-                    return refused or replace(found, own=known.own)
+                    rights = ItemRights(context.caller, found.vendor)
+                    refused = rights.refused(ItemType.PROMPTS, known.own)
+                    return refused or replace(found, item=rights.item(ItemType.PROMPTS, known.own))
     except VendorProblem as problem:
         return _failed(found.vendor, found.credential, problem)
     return UnknownItem(name, found.vendor.slug)
@@ -110,6 +115,7 @@ async def _at_vendor(
             return usable
     credential, destination = usable
     deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
+    rights = ItemRights(context.caller, vendor)
     try:
         with context.timing.session:
             declared = await context.runtime.items.declared(destination, deadline=deadline)
@@ -123,7 +129,8 @@ async def _at_vendor(
     if capability not in declared:
         is_offered = not is_bare and capability in await offered(context, None)
         return UnknownItem(name, vendor.slug, capability is Capability.RESOURCES, is_offered)
-    return FoundItem(vendor, credential, destination, own, declared, is_bare)
+    item = rights.item(TYPES[capability], own)
+    return FoundItem(vendor, credential, destination, item, declared, is_bare)
 
 
 def _refused_at_once(context: RequestContext, vendor: Vendor, capability: Capability, own: str) -> Denied | None:

@@ -40,8 +40,11 @@ class ItemRights:
                 f"The tools of {self.vendor.name} are not known at the moment, and so the callers of its apps are not."
             )
             return Denied(Denial.ITEM_NOT_ALLOWED, text, self.vendor.slug)
-        item = Item(kind, own, self._tools_of(own) if kind is ItemType.RESOURCES else ())
-        return decide.may_use_items(self.caller.principal, self.caller.organization, self.vendor, item)
+        return decide.may_use_items(self.caller.principal, self.caller.organization, self.vendor, self.item(kind, own))
+
+    def item(self, kind: ItemType, own: str) -> Item:
+        """With the tools whose app it is, where rights depend on them."""
+        return Item(kind, own, self._tools_of(own) if kind is ItemType.RESOURCES else ())
 
     def offers(self, kind: ItemType) -> bool:
         """Whether there may be something of this kind for the caller."""

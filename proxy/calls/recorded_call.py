@@ -6,6 +6,7 @@ While audit rows cannot be committed nothing is sent: no answer may leave withou
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
@@ -74,6 +75,9 @@ async def run_recorded(
         raise
     except FAIL_CLOSED as fault:
         call_figures.count_failure(context, call.route, fault, vendor=slug if row is None else row.vendor)
+        if row is not None and row.has_asked:  # the call was made, though nothing is known of its end
+            with contextlib.suppress(AuditUnavailable):
+                await call_audit.record_outcome(context, row, InternalError())
         raise
     except Exception:
         log.exception("call failed", request_id=context.request_id, vendor=slug)

@@ -11,7 +11,7 @@ import msgspec
 from gateway.lib import clock
 from orgs.principal import Principal
 from proxy.caller_seal import CallerSeal, NotOpened
-from proxy.calls.find_tool import FoundTool
+from proxy.calls.asking_request import AskingRequest
 from proxy.protocol.modern.input_required import MAX_SEALED_CHARACTERS
 
 # For a person to read a question and answer it. As in the Python SDK.
@@ -34,27 +34,27 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 _seal = CallerSeal(b"request-state|", _State, max_characters=MAX_SEALED_CHARACTERS)
 
 
-def sealed(principal: Principal, found: FoundTool, arguments: bytes, vendor_state: str | None) -> str:
+def sealed(principal: Principal, request: AskingRequest, arguments: bytes, vendor_state: str | None) -> str:
     """For the caller, in place of the vendor's state. `arguments`: their digest."""
     expires_at_s = clock.now().timestamp() + LIFETIME_S
-    state = _State(expires_at_s, _binding(principal, found), arguments, vendor_state)
+    state = _State(expires_at_s, _binding(principal, request), arguments, vendor_state)
     return _seal.seal(principal.org_id, state)
 
 
-def opened(principal: Principal, found: FoundTool, arguments: bytes, state: str) -> str | None:
+def opened(principal: Principal, request: AskingRequest, arguments: bytes, state: str) -> str | None:
     """The vendor's state. `arguments`: their digest. Raises: InvalidState."""
     try:
         found_state = _seal.open(principal.org_id, state)
     except NotOpened as fault:
         raise InvalidState from fault
-    if found_state.binding != _binding(principal, found) or found_state.arguments != arguments:
+    if found_state.binding != _binding(principal, request) or found_state.arguments != arguments:
         raise InvalidState
     return found_state.vendor_state
 
 
-def _binding(principal: Principal, found: FoundTool) -> tuple[str, ...]:
+def _binding(principal: Principal, request: AskingRequest) -> tuple[str, ...]:
     """A replaced credential has another revision: questions asked under the former one end with it."""
-    credential = found.credential
+    credential = request.credential
     who = (principal.kind.value, principal.subject, principal.client_id)
-    what = (found.vendor.slug, found.tool.vendor_name, credential.id.hex, str(credential.revision))
+    what = (request.method, request.vendor.slug, request.name, credential.id.hex, str(credential.revision))
     return (*who, *what)

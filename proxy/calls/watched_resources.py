@@ -10,7 +10,7 @@ import structlog
 
 from gateway.catalog.vendor import Vendor
 from orgs.allowed_items import ItemType
-from proxy.calls.find_item import FIND_DEADLINE_S
+from proxy.calls.find_tool import FIND_DEADLINE_S
 from proxy.calls.item_rights import rights_to
 from proxy.calls.open_destination import usable_now
 from proxy.outcomes import Denied

@@ -5,7 +5,7 @@ Spec: MCP 2025-11-25, client/elicitation, client/sampling, client/roots · docs/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -22,6 +22,8 @@ CAPABILITY_OF: Final = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
+# Kinds that a vendor may use where its organization has not chosen. docs/decisions/0118
+ALLOWED_BY_DEFAULT: Final = frozenset(("elicitation",))
 # Members of each capability that a vendor may rely on. Others, and their values, are of no use to it here.
 _MEMBERS: Final = {"elicitation": ("form", "url"), "sampling": ("tools", "context"), "roots": ()}
 MAX_QUESTION_BYTES: Final = 512 * 1024
@@ -85,6 +87,11 @@ def declared(capabilities: object) -> dict[str, dict[str, Any]]:
         if isinstance(said, Mapping):
             found[name] = {member: {} for member in members if isinstance(said.get(member), Mapping)}
     return found
+
+
+def allowed(capabilities: Mapping[str, Any], kinds: Container[str]) -> dict[str, Any]:
+    """The capabilities that an organization lets a vendor rely on."""
+    return {name: members for name, members in capabilities.items() if name in kinds}
 
 
 def can_answer(method: str, mode: str, capabilities: Mapping[str, Any]) -> bool:

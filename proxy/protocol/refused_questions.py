@@ -38,12 +38,13 @@ def told(answer: VendorResult | RpcError, refused: Sequence[str]) -> VendorResul
             message = f"{answer.message} {text}"
             return RpcError(answer.id, answer.code, message, _encode({**error, "message": message}))
         members: dict[str, Any] = _objects.decode(answer.raw_result)
-        is_short = len(answer.raw_result) <= MAX_WORDED_BYTES
-        blocks: list[Any] = _lists.decode(members.get("content", b"[]")) if is_short else []
+        # Results of prompts and resources have lists of their own.
+        is_worded = len(answer.raw_result) <= MAX_WORDED_BYTES and members.keys().isdisjoint(("messages", "contents"))
+        blocks: list[Any] = _lists.decode(members.get("content", b"[]")) if is_worded else []
         meta: dict[str, Any] = _objects.decode(members.get("_meta", b"{}"))
     except (msgspec.DecodeError, RecursionError):
         return answer  # the reader of the result finds the fault
-    if is_short:
+    if is_worded:
         members["content"] = [*blocks, {"type": "text", "text": text}]
     members["_meta"] = {**meta, MEMBER: refused}
     return VendorResult(answer.id, _encode(members), answer.is_error, answer.is_personal)

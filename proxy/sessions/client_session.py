@@ -6,11 +6,13 @@ of all processes. An epoch, read with those of the caller, says when to look the
 
 from __future__ import annotations
 
+import hmac
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from django.conf import settings
 
 from gateway.coordination.hash_tags import session_epoch, tag_of_subject, tagged
 from gateway.lib import clock
@@ -69,6 +71,12 @@ def opened(principal: Principal, endpoint: str, session_id: str) -> ClientSessio
     # With its end, so that a store without expiry can forget it.
     name = tagged(tag_of_subject(principal.subject), session_epoch(found.id.hex(), int(found.expires_at_s)))
     return ClientSession(found.id, found.capabilities, name)
+
+
+def elicitation_id(session: ClientSession, vendor: str) -> str:
+    """Of the page where this client's person connects the vendor: the same each time, and unknown to others."""
+    secret = settings.SECRET_KEY.encode()
+    return hmac.digest(secret, b"page-to-open|" + session.id + vendor.encode(), "sha256").hex()[:32]
 
 
 def _binding(principal: Principal, endpoint: str) -> tuple[str, ...]:

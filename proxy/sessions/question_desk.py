@@ -118,7 +118,6 @@ class QuestionDesk:
         if self._collector is not None:
             self._collector.cancel()
             await asyncio.gather(self._collector, return_exceptions=True)
-        self._exchange.close()
 
     def _take(self, number: bytes, org_id: UUID, reply: Reply) -> bool:
         waiting = self._waiting.get(number)

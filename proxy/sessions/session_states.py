@@ -9,8 +9,10 @@ import msgspec
 import structlog
 
 from gateway.coordination.exchange import Exchange
+from gateway.coordination.rules import Rule
 from gateway.coordination.store import CoordinationStore, CoordinationUnavailable
 from gateway.lib.bounded import put_newest
+from orgs.principal import Principal
 from proxy.sessions.client_session import LIFETIME_S, ClientSession, ClientSessionState
 
 log = structlog.get_logger(__name__)
@@ -19,12 +21,23 @@ MAX_KNOWN = 10_000  # states of one process; most sessions have none
 _decoder = msgspec.msgpack.Decoder(ClientSessionState)
 
 
+class TooManyChanges(Exception):
+    """Too many sessions of the subject or the organization have changed. `retry_after_s`: seconds."""
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(retry_after_s)
+        self.retry_after_s = retry_after_s
+
+
 class SessionStates:
     """One event loop."""
 
-    def __init__(self, store: CoordinationStore, exchange: Exchange, secret: bytes) -> None:
-        """`secret` is the deployment's."""
+    def __init__(
+        self, store: CoordinationStore, exchange: Exchange, secret: bytes, *, of_subject: Rule, of_organization: Rule
+    ) -> None:
+        """`secret` is the deployment's. The rules bound the sessions that change: a changed one is kept for a week."""
         self._store, self._exchange = store, exchange
+        self._of_subject, self._of_organization = of_subject, of_organization
         self._names = hmac.digest(secret, b"session-states|names", "sha256")
         self._known: OrderedDict[bytes, tuple[str, ClientSessionState]] = OrderedDict()  # by session, with its epoch
 
@@ -47,14 +60,29 @@ class SessionStates:
         put_newest(self._known, session.id, (epoch, found), MAX_KNOWN)
         return found
 
-    async def change(self, session: ClientSession, state: ClientSessionState) -> None:
-        """All processes know it at the session's next request. Raises: CoordinationUnavailable."""
+    async def change(
+        self, principal: Principal, session: ClientSession, state: ClientSessionState, *, is_first: bool
+    ) -> None:
+        """All processes know it at the session's next request. `is_first`: the session has not changed before.
+
+        Raises: TooManyChanges; CoordinationUnavailable.
+        """
+        if is_first:
+            await self._count(principal)
         # Of an ended session nothing needs to be kept but the epoch.
         ttl_s = ENDED_S if state.is_ended else LIFETIME_S
         await self._exchange.put(self._name(session), msgspec.msgpack.encode(state), ttl_s)
         if await self._store.begin_epochs([session.epoch]) is None:
             raise CoordinationUnavailable("away")
         await self._store.renew_epoch(session.epoch)
+
+    async def _count(self, principal: Principal) -> None:
+        """Raises: TooManyChanges. A session that may not change lives on until its end."""
+        counts = ((self._of_subject, principal.subject), (self._of_organization, str(principal.org_id)))
+        for rule, key in counts:
+            admission = await self._store.admit(rule, key, ())
+            if not admission.allowed:
+                raise TooManyChanges(admission.retry_after_s)
 
     def _name(self, session: ClientSession) -> str:
         return f"session:{hmac.digest(self._names, session.id, 'sha256').hex()}"

@@ -122,7 +122,7 @@ class ModernSession(VendorSession):
         message_id = self._next_id()
         mask = ReplyMask(self._open_access().secrets)
         more: Mapping[str, str] = {}
-        if tool is not None:
+        if tool is not None and tool.definition:
             definition = tool.definition
             work = partial(param_headers.of_call, definition, params.get("arguments") or {})
             try:
@@ -180,7 +180,7 @@ class ModernSession(VendorSession):
         try:
             look = partial(vendor_requests.result_type, found.raw_result)
             kind = await fair_scheduler.run_small_inline(self.owner, look, len(found.raw_result))
-            if kind == input_required.INPUT_REQUIRED and method == "tools/call":
+            if kind == input_required.INPUT_REQUIRED and method in input_required.MAY_ASK:
                 size_bytes = len(found.raw_result) * questions.READING_FACTOR
                 return await fair_scheduler.run_small_inline(
                     self.owner, partial(input_required.read, found), size_bytes
@@ -255,7 +255,9 @@ def _refused_here(message_id: int, text: str) -> replies.RpcError:
 
 def _told_in_words(error: replies.RpcError, tool: ToolRequest | None) -> RpcResponse:
     """A refusal for want of a capability, as a result for a caller that knows no such error."""
-    needed = None if tool is None or tool.capabilities is not None else input_required.capabilities_needed(error)
+    if tool is None or not tool.definition or tool.capabilities is not None:
+        return error
+    needed = input_required.capabilities_needed(error)
     if needed is None or error.id is None:
         return error
-    return replies.VendorResult(error.id, input_required.failed(needed), True)
+    return replies.VendorResult(error.id, input_required.failed_result(input_required.in_vain(needed)), True)

@@ -20,6 +20,7 @@ from gateway.hot_path_request import HotPathRequest
 from gateway.lib import clock
 from gateway.lib.event_stream import EventStream
 from oauth_ext.bearer import InvalidBearer
+from proxy.calls.connected_vendors import ConnectedVendors
 from proxy.calls.seen_lists import Listed, Seen, has_changed, seen
 from proxy.calls.watched_resources import WatchedResources
 from proxy.hot_path_database import DatabaseUnavailable
@@ -64,6 +65,7 @@ class ChangeWatch:
         self._is_begun = False
         self._read_again_s = 0.0
         self.resources = WatchedResources(context, signal.set)
+        self.connected = ConnectedVendors(context)
 
     async def begin(self, subscriptions: Iterable[Subscription]) -> list[str]:
         """Hear of changes from now on. Returns the addresses that are watched. `subscriptions`: without a session."""
@@ -207,7 +209,8 @@ async def _events(watch: ChangeWatch, messages: Messages, first: bytes) -> Async
             found = await watch.look()
             if found is None:
                 break
-            for message in (*map(messages.changed, found[0]), *map(messages.updated, found[1])):
+            told = (*map(messages.changed, found[0]), *map(messages.updated, found[1]), *watch.connected.take())
+            for message in told:
                 yield sse.encode_event(message)
                 said_s = now_s()
             look_s = now_s() + LOOK_EVERY_S

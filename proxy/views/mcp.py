@@ -221,9 +221,11 @@ async def _run_call(
 ) -> bytes:
     if isinstance(call, ItemCall):
         run = subscribe if call.method in item_kinds.SUBSCRIPTIONS else ask_item
-        outcome = await run(context, call)
-        return render_item(route, message_id, outcome, unknown_address=item_requests.RESOURCE_NOT_FOUND)
-    return render(route, message_id, await call_tool(context, call))
+        item = await run(context, call)
+        asked = mcp_sessions.page_to_open(context, message_id, item)
+        return asked or render_item(route, message_id, item, unknown_address=item_requests.RESOURCE_NOT_FOUND)
+    outcome = await call_tool(context, call)
+    return mcp_sessions.page_to_open(context, message_id, outcome) or render(route, message_id, outcome)
 
 
 async def _initialize(

@@ -13,6 +13,7 @@ from proxy.calls.no_access_reasons import why_no_vendor
 from proxy.outcomes import Denial, Denied
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import item_requests, progress
+from proxy.protocol.modern import input_required
 from proxy.protocol.trace_context import take_parent
 from proxy.request_context import RequestContext
 from proxy.views import deprecation, responses
@@ -64,8 +65,16 @@ def item_call(
     token, meta = progress.split_meta(params.get("_meta"))
     if context.trace is not None and meta is not None:
         context.trace.adopt_late(take_parent(meta))
-    relay = _relay(token, accept, has_session=False)
-    return ItemCall(method, name, is_address, sent, vendor=vendor, meta=meta or None, relay=relay, fault=fault)
+    session = context.session if method in input_required.MAY_ASK else None
+    relay = _relay(token, accept, has_session=session is not None)
+    return ItemCall(
+        *(method, name, is_address, sent),
+        vendor=vendor,
+        meta=meta or None,
+        relay=relay,
+        fault=fault,
+        capabilities=None if session is None or relay is None else session.capabilities,
+    )
 
 
 def vendor_of(context: RequestContext, route: Route) -> Vendor | None:

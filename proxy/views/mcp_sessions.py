@@ -7,13 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+from django.conf import settings
 from django.http import HttpResponse
 
 from gateway.hot_path_request import HotPathRequest
-from proxy.protocol import jsonrpc, log_levels, questions
-from proxy.request_context import RequestContext
+from proxy.outcomes import Denied, ItemOutcome
+from proxy.protocol import jsonrpc, log_levels, questions, url_elicitation
+from proxy.protocol.modern import elicitation
+from proxy.request_context import NEW, RequestContext
 from proxy.sessions import client_session
+from proxy.sessions.client_session import ClientSession, ClientSessionState
 from proxy.sessions.question_desk import NoSuchQuestion
+from proxy.sessions.session_states import TooManyChanges
 from proxy.views import responses
 from proxy.views.route import Route, ServedRequest, count
 
@@ -48,7 +53,7 @@ def begins(params: dict[str, Any]) -> bool:
 
 
 async def set_log_level(context: RequestContext, message: jsonrpc.Request) -> bytes:
-    """The answer to `logging/setLevel`, for a caller with a session. Raises: CoordinationUnavailable."""
+    """The answer to `logging/setLevel`, for a caller with a session. Raises: as `_change`."""
     level = message.params.get("level")
     if context.session is None:
         return jsonrpc.error(message.id, jsonrpc.METHOD_NOT_FOUND, "Method not found")
@@ -56,8 +61,30 @@ async def set_log_level(context: RequestContext, message: jsonrpc.Request) -> by
         return jsonrpc.error(message.id, jsonrpc.INVALID_PARAMS, f"params.level must be one of {_LEVELS}")
     state = msgspec.structs.replace(context.session_state, log_level=level)
     if state != context.session_state:
-        await context.runtime.session_states.change(context.session, state)
+        await _change(context, context.session, state)
     return jsonrpc.result_bytes(message.id, b"{}")
+
+
+def page_to_open(context: RequestContext, message_id: jsonrpc.MessageId, outcome: ItemOutcome) -> bytes | None:
+    """The error that sends the caller's person to a page that mends a refusal; None for other outcomes, and for clients
+    that cannot open pages."""
+    session = context.session
+    if session is None or not isinstance(outcome, Denied) or not outcome.is_theirs:
+        return None
+    if not elicitation.can_open_pages(session.capabilities):
+        return None
+    elicitation_id = client_session.elicitation_id(session, outcome.vendor)
+    data = url_elicitation.pages_to_open(elicitation_id, outcome.text, f"{settings.BASE_URL}{outcome.page}")
+    return jsonrpc.error(message_id, url_elicitation.REQUIRED, outcome.text, data)
+
+
+async def _change(context: RequestContext, session: ClientSession, state: ClientSessionState) -> None:
+    """Raises: HttpError with 429; CoordinationUnavailable."""
+    is_first = context.session_state == NEW
+    try:
+        await context.runtime.session_states.change(context.caller.principal, session, state, is_first=is_first)
+    except TooManyChanges as fault:
+        raise responses.rate_limited(fault.retry_after_s) from fault
 
 
 async def take_answers(context: RequestContext, messages: Iterable[object]) -> HttpResponse:
@@ -84,8 +111,7 @@ async def end(request: HotPathRequest, route: Route) -> HttpResponse:
         open_session(context, request, route)
         await count(context)
         if context.session is not None:
-            state = client_session.ClientSessionState(is_ended=True)
-            await context.runtime.session_states.change(context.session, state)
+            await _change(context, context.session, ClientSessionState(is_ended=True))
             context.runtime.shared_changes.session_changed(context.session)
         response = responses.ended()
     except Exception as fault:

@@ -25,7 +25,7 @@ from proxy.calls.seen_lists import Listed
 from proxy.calls.subscribe_item import Confirmed, confirm
 from proxy.outcomes import Asked, BadArguments, Delivered, Denied, Outcome, UnknownItem, VendorError
 from proxy.progress_relay import ProgressRelay
-from proxy.protocol import compact_tools, initialize, item_kinds, jsonrpc, progress
+from proxy.protocol import compact_tools, initialize, item_kinds, jsonrpc, progress, questions
 from proxy.protocol.modern import (
     elicitation,
     errors,
@@ -70,7 +70,7 @@ async def answer(
             call = replace(call, contradiction=None)
         return await _answer(asked, call.relay, _run_tool(context, route, asked, call))
     if asked.method in item_kinds.CALLS:
-        item = _heard(asked, item_call(context, vendor, asked.method, asked.params), accept)
+        item = _read_item(asked, item_call(context, vendor, asked.method, asked.params), accept)
         return await _answer(asked, item.relay, _run_item(context, route, asked, item))
     await count(context)
     if vendor is not None:
@@ -161,16 +161,21 @@ async def _confirmed(context: RequestContext, vendor: Vendor | None, addresses: 
 
 
 def _read_call(asked: ModernRequest, call: ToolCall, said: McpHeaders, accept: str | None) -> ToolCall:
+    contradiction = partial(param_headers.contradiction, arguments=call.arguments, headers=said)
+    return replace(_with_answers(asked, _heard(asked, call, accept)), contradiction=contradiction)
+
+
+def _read_item(asked: ModernRequest, call: ItemCall, accept: str | None) -> ItemCall:
     call = _heard(asked, call, accept)
+    return _with_answers(asked, call) if asked.method in input_required.MAY_ASK else call
+
+
+def _with_answers(asked: ModernRequest, call: CallT) -> CallT:
+    """With what the caller can be asked, and the answers of a retry."""
     answers = input_required.read_answers(asked.params)
     if isinstance(answers, jsonrpc.Invalid):
         return replace(call, fault=call.fault or answers.message)
-    return replace(
-        call,
-        contradiction=partial(param_headers.contradiction, arguments=call.arguments, headers=said),
-        capabilities=input_required.passed_on(asked.capabilities),
-        answers=answers,
-    )
+    return replace(call, capabilities=questions.declared(asked.capabilities), answers=answers)
 
 
 def _heard(asked: ModernRequest, call: CallT, accept: str | None) -> CallT:
@@ -208,6 +213,8 @@ async def _run_item(context: RequestContext, route: Route, asked: ModernRequest,
     if isinstance(outcome, Delivered):
         work = partial(results.of_item, outcome.raw_result, _server(), may_be_kept=call.method == item_kinds.READ)
         return await _spliced(context, asked, work, len(outcome.raw_result))
+    if isinstance(outcome, Asked):
+        return 200, jsonrpc.result(asked.id, results.input_required(outcome.result, _server()))
     if isinstance(outcome, VendorError):
         return errors.of_vendor(asked.id, outcome.raw_error, asked.capabilities)
     if isinstance(outcome, UnknownItem) and not outcome.is_offered:

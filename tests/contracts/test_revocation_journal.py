@@ -82,7 +82,7 @@ SHORT = {
 }
 # Narrows, describes, or widens what a member or agent may use; after_restore says that these are of the backup.
 NO_RIGHT = {
-    "credentials.VendorSignInRules",
+    "credentials.VendorQuestionRules", "credentials.VendorSignInRules",
     "oauth_ext.RememberedConsent", "oauth_ext.ServiceClientAllowlist", "oauth_ext.ServiceClientItemAllowlist",
     "oauth_ext.ServiceClientVendor",
     "oauth_ext.SigningKey", "oauth_ext.UserCodeMiss", "orgs.AccessRequest", "orgs.Alert", "orgs.AlertMessage",

@@ -74,6 +74,7 @@ SHIPPING = f"{ORG}/log-shipping"
 DESTINATION = f"{SHIPPING}/{{destination_id}}"
 WEBHOOK = {"label": "Other", "platform": "webhook", "endpointUrl": "https://logs.example.com/hook"}
 FIELDS = {"apiKey": "some-key"}
+ASKS = {"elicitation": True, "sampling": True, "roots": False}
 ORG_ID = "{org_id}"  # in a body
 TABLE: dict[tuple[str, str], Row] = {
     ("GET", "/api/vendors"): Row(None, 200),
@@ -129,6 +130,8 @@ TABLE: dict[tuple[str, str], Row] = {
     ("DELETE", f"{ORG}/vendor-connections/{{vendor}}"): Row("admin", 404, to_admins=404),
     ("GET", f"{ORG}/vendor-connections/{{vendor}}/rules"): Row("admin", 200),
     ("PUT", f"{ORG}/vendor-connections/{{vendor}}/rules"): Row("admin", 422, {"peopleMayConnect": False}),
+    ("GET", f"{ORG}/vendor-questions/{{vendor}}"): Row("admin", 200),
+    ("PUT", f"{ORG}/vendor-questions/{{vendor}}"): Row("admin", 200, ASKS),
     ("POST", f"{ORG}/teams"): Row("admin", 201, {"name": "New"}),
     ("GET", f"{ORG}/teams"): Row("admin", 200),
     ("PATCH", TEAM): Row("admin", 200, {"name": "Newer"}),

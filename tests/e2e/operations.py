@@ -30,6 +30,7 @@ from credentials.credential_scope import CredentialScope  # noqa: E402
 from credentials.models import Credential, OrganizationDataKey  # noqa: E402
 from credentials.selectors import credential, credential_summaries  # noqa: E402
 from credentials.services.credentials import delete_credential, store_credential  # noqa: E402
+from credentials.services.vendor_question_rules import change_question_rules  # noqa: E402
 from gateway.catalog import registry  # noqa: E402
 from gateway.coordination import backend as coordination  # noqa: E402
 from gateway.lib import clock  # noqa: E402
@@ -68,6 +69,12 @@ def connect_vendor(org_id: str, vendor: str, fields: dict[str, str]) -> None:
         scope=CredentialScope.ORGANIZATION,
         fields=fields,
     )
+
+
+def let_ask(org_id: str, vendor: str, kinds: list[str]) -> None:
+    """The vendor may ask the organization's callers these kinds of questions."""
+    found = registry.known_vendor(vendor)
+    change_question_rules(actor=_owner(org_id), organization=_organization(org_id), vendor=found, allowed=kinds)
 
 
 def create_log_destination(org_id: str, url: str) -> str:
@@ -253,6 +260,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         create_log_destination,
         drop_partitions_ahead,
         disconnect_vendor,
+        let_ask,
         create_service_client,
         trust_issuer,
         create_service_clients,

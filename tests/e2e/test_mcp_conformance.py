@@ -33,6 +33,7 @@ SLUGS = {"test": "everything", "json": "tools", "trigger": "changes"}
 # The tools that change a list have names that begin with "test_trigger". Their vendor announces it on the stream of the
 # call, as the earlier revisions have it.
 MORE = {"trigger": ('tool_prefix = "trigger"', 'tool_prefix = "test_trigger"\nnewest_protocol = false')}
+KINDS = ["elicitation", "sampling", "roots"]  # of questions, which the scenarios ask
 REVISION = "2025-11-25"
 MODERN_REVISION = "2026-07-28"
 DEADLINE_S = 240.0
@@ -50,7 +51,10 @@ def service_client(gateway: Gateway) -> Iterator[ServiceClient]:
             server = servers.enter_context(conformance_server(offers))
             catalog = keyless_catalog(slug, server.mcp_url).replace(*MORE.get(slug, ("", "")))
             gateway.operator.run("load_catalog", text=catalog)
-        yield gateway.new_service_client({slug: {} for slug in SLUGS})
+        client = gateway.new_service_client({slug: {} for slug in SLUGS})
+        for slug in SLUGS:
+            gateway.operator.run("let_ask", org_id=client.org_id, vendor=slug, kinds=KINDS)
+        yield client
 
 
 def outcome(
@@ -83,7 +87,7 @@ def known_misses(misses: Path = MISSES) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize(("misses", "count"), [(MISSES, 0), (MODERN_MISSES, 2)], ids=["earlier", "modern"])
+@pytest.mark.parametrize(("misses", "count"), [(MISSES, 0), (MODERN_MISSES, 1)], ids=["earlier", "modern"])
 def test_every_known_miss_has_a_reason(misses: Path, count: int) -> None:
     entries = [line for line in misses.read_text().splitlines() if line.lstrip().startswith("- ")]
     assert len(entries) == len(set(known_misses(misses))) == count

@@ -13,10 +13,12 @@ import msgspec
 from msgspec import Raw
 
 from proxy.protocol import jsonrpc, replies
+from proxy.protocol.item_kinds import GET, READ
 from proxy.protocol.modern.errors import MISSING_CAPABILITY
-from proxy.protocol.questions import CAPABILITY_OF, ELICITATION, can_answer, for_a_person
+from proxy.protocol.questions import ELICITATION, can_answer, for_a_person
 
 INPUT_REQUIRED: Final = "input_required"
+MAY_ASK: Final = frozenset(("tools/call", GET, READ))  # the requests that may have such a result
 MAX_STATE_BYTES: Final = 64 * 1024  # of a vendor's state; a longer one is no usable answer
 MAX_SEALED_CHARACTERS: Final = 128 * 1024
 MAX_QUESTIONS_OF_RESULT: Final = 100
@@ -122,32 +124,30 @@ def _lacks(question: _Question, capabilities: Mapping[str, Any]) -> bool:
     return not can_answer(question.method, question.params.mode, capabilities)
 
 
-def passed_on(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """The declared capabilities that a vendor may rely on."""
-    return {name: capabilities[name] for name in CAPABILITY_OF.values() if name in capabilities}
-
-
 def result(asked: InputRequired, state: str) -> dict[str, Any]:
     """The members of the caller's result, with the state that it shall bring back."""
     members: dict[str, Any] = {"requestState": state}
     return {**members, "inputRequests": asked.questions} if asked.questions else members
 
 
-def failed(methods: list[str], asked: InputRequired | None = None) -> bytes:
-    """A result that says what was asked in vain, for a model to tell its user."""
+def in_vain(methods: list[str], asked: InputRequired | None = None) -> str:
+    """The words about questions to a client that cannot answer, for a model to tell its user."""
     said = [] if asked is None else [_questions.decode(each).params.message for each in asked.questions.values()]
     words = " ".join(f"“{each[:_TEXT_CHARACTERS]}”" for each in said if each)
-    text = (
-        f"The tool has a question for its user in the middle of the call"
-        f" ({', '.join(methods)}){words and f': {words}'}. This client "
-        "can’t be asked through the gateway, so the call ended. Use a client that declares this capability."
+    return (
+        f"The vendor has a question for its user in the middle of the call"
+        f" ({', '.join(methods)}){words and f': {words}'}. This client can’t be asked through the gateway, so the call"
+        " ended. Use a client that declares this capability; the organization must let the vendor ask."
     )
-    return _encode({"content": [{"type": "text", "text": text}], "isError": True})
 
 
-def unanswered(asked: InputRequired) -> bytes:
-    """A result that says what the client was asked and did not answer."""
-    text = f"The tool asked its user in the middle of the call ({', '.join(methods(asked))}). No answer came."
+def unanswered(asked: InputRequired) -> str:
+    """The words about questions that the client did not answer."""
+    return f"The vendor asked its user in the middle of the call ({', '.join(methods(asked))}). No answer came."
+
+
+def failed_result(text: str) -> bytes:
+    """The result of a tool that asked in vain."""
     return _encode({"content": [{"type": "text", "text": text}], "isError": True})
 
 

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import pytest
 from aiohttp import web
 
+from credentials.models import QUESTION_KINDS
+from credentials.services.vendor_question_rules import change_question_rules
+from gateway.catalog.registry import known_vendor
+from proxy.protocol.modern.input_required import MAY_ASK
 from tests.api.proxy.conftest import Agent, headers
 from tests.api.proxy.streams import Stream
-from tests.fakes.vendor import FakeVendor
+from tests.factories.cast import Cast
+from tests.factories.tenant import Tenant, make_connected_tenant
+from tests.fakes.era_vendor import EraVendor
+from tests.fakes.item_vendor import ItemVendor
+from tests.fakes.vendor import FakeVendor, running_vendor
 
 CAN: dict[str, Any] = {"elicitation": {}, "sampling": {}}
 FORM: dict[str, Any] = {"message": "Really?", "requestedSchema": {"type": "object", "properties": {}}}
@@ -50,8 +60,16 @@ class AskingVendor(FakeVendor):
                 self._came.notify_all()
         return await super().handle(request)
 
+    def result(self, body: dict[str, Any], found: str) -> dict[str, Any]:
+        """The result of a request that asked: `found`, as JSON, in the form of its method."""
+        if body["method"] == "prompts/get":
+            return {"messages": [{"role": "user", "content": {"type": "text", "text": found}}]}
+        if body["method"] == "resources/read":
+            return {"contents": [{"uri": body["params"]["uri"], "text": found}]}
+        return {"content": [{"type": "text", "text": found}]}
+
     async def _answer(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
-        if body["method"] != "tools/call":
+        if body["method"] not in MAY_ASK:
             if body["method"] == "logging/setLevel":
                 return web.json_response({"jsonrpc": "2.0", "id": body["id"], "result": {}})
             return await super()._answer(request, body)
@@ -69,7 +87,7 @@ class AskingVendor(FakeVendor):
             if self.never_ends:
                 await asyncio.sleep(30)
             found = [self.answers.get(number, {}).get("result") for number in range(len(self.questions))]
-            result = {"content": [{"type": "text", "text": json.dumps(found)}]}
+            result = self.result(body, json.dumps(found))
             await response.write(_event({"jsonrpc": "2.0", "id": body["id"], "result": result}))
         except (asyncio.CancelledError, ConnectionResetError):
             self.broken_off += 1
@@ -79,6 +97,45 @@ class AskingVendor(FakeVendor):
     async def _wait(self, count: int) -> None:
         async with self._came:
             await self._came.wait_for(lambda: len(self.answers) >= count)
+
+
+@dataclass
+class AskingItemVendor(AskingVendor, ItemVendor):
+    """Its prompts and resources ask too."""
+
+    def declared(self) -> dict[str, Any]:
+        return {**self.capabilities, "logging": {}}
+
+
+@pytest.fixture
+async def vendor() -> AsyncIterator[AskingVendor]:
+    """The vendor of `tenant`, whose tools ask."""
+    async with running_vendor(AskingVendor) as running:
+        assert isinstance(running, AskingVendor)
+        yield running
+
+
+@pytest.fixture
+async def item_vendor() -> AsyncIterator[AskingItemVendor]:
+    """As `vendor`; prompts and resources ask too."""
+    async with running_vendor(AskingItemVendor) as running:
+        assert isinstance(running, AskingItemVendor)
+        yield running
+
+
+@pytest.fixture
+def tenant(vendor: AskingVendor | EraVendor, committed_cast: Cast) -> Tenant:
+    """An agent whose organization is connected to `vendor`, and lets it ask everything."""
+    made = make_connected_tenant(committed_cast.org, committed_cast.user("owner"), vendor.url)
+    let_ask(made, *QUESTION_KINDS)
+    return made
+
+
+def let_ask(tenant: Tenant, *kinds: str, vendor: str = "fake") -> None:
+    """The organization lets the vendor ask these kinds of questions, and no others."""
+    change_question_rules(
+        actor=tenant.owner, organization=tenant.organization, vendor=known_vendor(vendor), allowed=kinds
+    )
 
 
 def form(**params: Any) -> dict[str, Any]:
@@ -120,6 +177,12 @@ async def say(
 
 def calling(bearer: str, session: str | None, tool: str = "fake_write", path: str = "/v1/mcp", **params: Any) -> Stream:
     """A tools/call of a client in a session."""
-    asked = {"name": tool, "arguments": {}, **params}
-    body = {"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": asked}
-    return Stream(path, bearer, body, named(session))
+    return sending(bearer, session, "tools/call", {"name": tool, "arguments": {}, **params}, path)
+
+
+def sending(
+    bearer: str, session: str | None, method: str, params: dict[str, Any], path: str = "/v1/mcp", **more: Any
+) -> Stream:
+    """A request of a client in a session."""
+    body = {"jsonrpc": "2.0", "id": "call-1", "method": method, "params": params}
+    return Stream(path, bearer, body, named(session) | more)

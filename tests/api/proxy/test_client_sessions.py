@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,26 +13,15 @@ from gateway.lib import clock
 from proxy import runtime
 from proxy.sessions import client_session
 from proxy.sessions.question_desk import QuestionDesk
+from tests.api.proxy import asking
 from tests.api.proxy.asking import YES, AskingVendor, begin, calling, named, say, session_of
 from tests.api.proxy.conftest import Agent, headers
 from tests.factories.cast import Cast
-from tests.factories.tenant import Tenant, make_connected_tenant, make_tenant
+from tests.factories.tenant import Tenant, make_tenant
 from tests.factories.threads import in_thread
-from tests.fakes.vendor import running_vendor
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-async def vendor() -> AsyncIterator[AskingVendor]:
-    async with running_vendor(AskingVendor) as running:
-        assert isinstance(running, AskingVendor)
-        yield running
-
-
-@pytest.fixture
-def tenant(vendor: AskingVendor, committed_cast: Cast) -> Tenant:
-    return make_connected_tenant(committed_cast.org, committed_cast.user("owner"), vendor.url)
+vendor, tenant = asking.vendor, asking.tenant
 
 
 async def is_known(agent: Agent, bearer: str, session: str, path: str = "/v1/mcp") -> bool:
@@ -137,11 +125,9 @@ async def test_a_batch_of_answers(agent: Agent, tenant: Tenant, vendor: AskingVe
 async def test_an_answer_finds_its_call_at_another_process(agent: Agent, tenant: Tenant, vendor: AskingVendor) -> None:
     """Through Redis, or the file of this host."""
     session = await session_of(agent, tenant.agent_key)
-    live = runtime.current()
-    here, there = (
-        live.questions,
-        QuestionDesk(backend.exchange(), b"tests" * 8, of_vendor=1, of_organization=1, of_subject=1),
-    )
+    live, exchange = runtime.current(), backend.exchange()
+    here = live.questions
+    there = QuestionDesk(exchange, b"tests" * 8, of_vendor=1, of_organization=1, of_subject=1)
     there._ids, there._key = here._ids, here._key  # one secret of the deployment
     try:
         async with calling(tenant.agent_key, session) as stream:
@@ -157,6 +143,7 @@ async def test_an_answer_finds_its_call_at_another_process(agent: Agent, tenant:
             await stream.read_all()
     finally:
         await there.aclose()
+        exchange.close()
     assert vendor.answers[0]["result"] == YES
     assert vendor.seen["answer"] == 1
 

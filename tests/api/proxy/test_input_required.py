@@ -20,13 +20,14 @@ from audit.models import RequestAuditEntry
 from gateway.catalog.tool_config import parse_tool_config
 from gateway.lib import clock
 from proxy.calls import request_state
-from tests.api.proxy import modern
+from tests.api.proxy import asking, modern
 from tests.api.proxy.conftest import Agent
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, connect, make_connected_tenant, make_tenant
 from tests.factories.threads import in_thread
 from tests.fakes.era_vendor import META, EraVendor, answer, era_vendor
 
+tenant = asking.tenant
 QUESTION = {"method": "elicitation/create", "params": {"mode": "form", "message": "Really?", "requestedSchema": {}}}
 BY_URL = {"method": "elicitation/create", "params": {"mode": "url", "message": "Open it", "url": "https://a.example"}}
 SAMPLING = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}
@@ -51,11 +52,6 @@ async def vendor() -> AsyncIterator[EraVendor]:
         running.asks = {"inputRequests": {"sure": QUESTION}, "requestState": "the vendor's own"}
         running.answers["tools/call"] = asks_first
         yield running
-
-
-@pytest.fixture
-def tenant(vendor: EraVendor, committed_cast: Cast) -> Tenant:
-    return make_connected_tenant(committed_cast.org, committed_cast.user("owner"), vendor.url)
 
 
 async def call(agent: Agent, bearer: str, *, can: Any = CAN, **more: Any) -> httpx.Response:

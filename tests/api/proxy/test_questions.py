@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,26 +25,15 @@ from proxy.sessions import question_desk
 from proxy.sessions.shared_places import SharedPlaces
 from proxy.vendors import shared_circuits
 from proxy.vendors.circuit import CLOSED
+from tests.api.proxy import asking
 from tests.api.proxy.asking import CAN, FORM, YES, AskingVendor, begin, calling, form, named, say, session_of
 from tests.api.proxy.conftest import Agent
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, connect, load_vendor, make_connected_tenant, make_tenant, restrict_tools
 from tests.factories.threads import in_thread
-from tests.fakes.vendor import running_vendor
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-async def vendor() -> AsyncIterator[AskingVendor]:
-    async with running_vendor(AskingVendor) as running:
-        assert isinstance(running, AskingVendor)
-        yield running
-
-
-@pytest.fixture
-def tenant(vendor: AskingVendor, committed_cast: Cast) -> Tenant:
-    return make_connected_tenant(committed_cast.org, committed_cast.user("owner"), vendor.url)
+vendor, tenant = asking.vendor, asking.tenant
 
 
 @pytest.fixture
@@ -360,7 +349,7 @@ async def test_access_that_ends_while_a_question_is_open_ends_the_call(
     assert not vendor.answers
     await eventually(lambda: vendor.seen["notifications/cancelled"] == 1)
     rows = await in_thread(lambda: list(RequestAuditEntry.objects.values_list("status", "error_code")))
-    assert rows == [("denied", "tool_not_allowed")]
+    assert rows == [("error", "tool_not_allowed")], "it was made"
 
 
 async def test_rights_that_cannot_be_read_after_an_answer_end_the_call(
@@ -376,12 +365,14 @@ async def test_rights_that_cannot_be_read_after_an_answer_end_the_call(
         asked = await stream.read()
         assert asked is not None
         answered = {"id": asked["id"], "result": YES}
-        monkeypatch.setattr(ask_caller, "_lost_right", away)  # after the answer's own request was admitted
+        monkeypatch.setattr(ask_caller, "_rights_now", away)  # after the answer's own request was admitted
         assert (await say(agent, tenant.agent_key, session, answered)).status_code == 202
         [found] = await stream.read_all()
     assert found["error"]
     assert not vendor.answers
     await eventually(lambda: vendor.seen["notifications/cancelled"] == 1)
+    rows = await in_thread(lambda: list(RequestAuditEntry.objects.values_list("status", "error_code", "item")))
+    assert rows == [("error", "internal_error", "elicitation/create")]
 
 
 async def test_a_key_that_ends_while_a_question_is_open_ends_the_call(
@@ -471,4 +462,4 @@ async def test_credentials_that_end_while_a_question_is_open_end_the_call(
     assert found["result"]["isError"]
     assert not vendor.answers
     rows = await in_thread(lambda: list(RequestAuditEntry.objects.values_list("status", "error_code")))
-    assert rows == [("denied", "no_credentials")]
+    assert rows == [("error", "no_credentials")]

@@ -10,14 +10,15 @@ import pytest
 
 from audit.models import RequestAuditEntry
 from proxy.calls import ask_caller
+from tests.api.proxy import asking
 from tests.api.proxy.asking import YES, calling, form, named, say, session_of
 from tests.api.proxy.conftest import Agent
-from tests.factories.cast import Cast
-from tests.factories.tenant import Tenant, make_connected_tenant
+from tests.factories.tenant import Tenant
 from tests.factories.threads import in_thread
 from tests.fakes.era_vendor import META, Answer, EraVendor, answer, era_vendor
 
 pytestmark = pytest.mark.django_db(transaction=True)
+tenant = asking.tenant
 
 
 @pytest.fixture
@@ -41,11 +42,6 @@ async def vendor() -> AsyncIterator[EraVendor]:
 
         running.answers["tools/call"] = asks
         yield running
-
-
-@pytest.fixture
-def tenant(vendor: EraVendor, committed_cast: Cast) -> Tenant:
-    return make_connected_tenant(committed_cast.org, committed_cast.user("owner"), vendor.url)
 
 
 async def test_questions_of_all_rounds_reach_the_caller(agent: Agent, tenant: Tenant, vendor: EraVendor) -> None:

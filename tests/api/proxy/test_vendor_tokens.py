@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from mcp_types import _v2025_11_25 as schema
 
-from audit.models import AdminAuditEntry
+from audit.models import AdminAuditEntry, RequestAuditEntry
 from credentials.connection_refresh import FRESH, RETRY_AFTER, Claim, claim
 from credentials.connection_sealing import open_access
 from credentials.models import VendorConnection
@@ -21,9 +22,12 @@ from gateway.coordination import backend, epochs
 from gateway.lib import clock
 from proxy.caller_cache import CallerCache
 from proxy.vendor_tokens import VendorTokens
+from proxy.views import change_streams
 from tests.api.oauth_ext.flow import make_flow
 from tests.api.proxy import modern
+from tests.api.proxy.asking import named, session_of
 from tests.api.proxy.conftest import Agent, access_token
+from tests.api.proxy.streams import Stream
 from tests.factories.cast import Cast
 from tests.factories.tenant import Tenant, make_tenant
 from tests.factories.threads import in_thread
@@ -420,6 +424,85 @@ class TestAskedToConnect:
         for who, can in ((bearer, forms), (bearer, modern.meta()), (tenant.agent_key, self.URL)):
             told = (await modern.call(agent, who, "signin_echo", {"words": "hi"}, meta=can)).json()["result"]
             assert (told["resultType"], told["isError"]) == ("complete", True)
+
+
+async def _until(stream: Stream, method: str) -> dict[str, Any]:
+    """The first message of the method."""
+    while True:
+        message = await stream.read()
+        assert message is not None
+        if message.get("method") == method:
+            return message
+
+
+class TestSentToAPage:
+    """The same for clients of 2025-11-25: the error -32042, once more with each repetition."""
+
+    CAN: dict[str, Any] = {"elicitation": {"url": {}}}
+
+    @pytest.fixture
+    def bearer(self, tenant: Tenant, committed_cast: Cast) -> str:
+        tenant.organization.credentials.all().delete()
+        return person_token(committed_cast, "admin")
+
+    async def _error(self, agent: Agent, bearer: str, session: str) -> dict[str, Any]:
+        params = {"name": "signin_echo", "arguments": {"words": "hi"}}
+        found = await agent.rpc(bearer, "tools/call", params, **named(session))
+        error: dict[str, Any] = found.json()["error"]
+        return error
+
+    async def test_until_the_person_has_signed_in(
+        self, bearer: str, agent: Agent, tenant: Tenant, committed_cast: Cast, oauth_vendor: OAuthVendor
+    ) -> None:
+        cast, session = committed_cast, await session_of(agent, bearer, self.CAN)
+        error = await self._error(agent, bearer, session)
+        [asked] = error["data"]["elicitations"]
+        page = f"http://testserver/profile/connections?org_id={tenant.organization.id}&vendor=signin"
+        assert (error["code"], asked["mode"], asked["url"]) == (-32042, "url", page)
+        assert asked["message"] == error["message"] == "Sign In is not connected. You can connect it for yourself."
+        schema.URLElicitationRequiredError.model_validate({"jsonrpc": "2.0", "id": 1, "error": error})
+        assert await self._error(agent, bearer, session) == error, "a client knows the question again"
+        other = await self._error(agent, bearer, await session_of(agent, bearer, self.CAN))
+        assert other["data"]["elicitations"][0]["elicitationId"] != asked["elicitationId"]
+        rows = await in_thread(lambda: set(RequestAuditEntry.objects.values_list("status", "error_code")))
+        assert rows == {("denied", "no_credentials")}
+        await in_thread(lambda: connect_person(cast.client("admin"), cast.org.id, oauth_vendor))
+        params = {"name": "signin_echo", "arguments": {"words": "hi"}}
+        found = await agent.rpc(bearer, "tools/call", params, **named(session))
+        assert found.json()["result"]["content"][0]["text"] == "hi"
+
+    async def test_the_stream_of_the_session_says_when(
+        self,
+        bearer: str,
+        agent: Agent,
+        committed_cast: Cast,
+        oauth_vendor: OAuthVendor,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(change_streams, "LOOK_EVERY_S", 0.05)
+        cast, session = committed_cast, await session_of(agent, bearer, self.CAN)
+        other = await session_of(agent, bearer, {"elicitation": {}})
+        error = await self._error(agent, bearer, session)
+        async with (
+            Stream("/v1/mcp", bearer, {}, named(session), method="GET") as stream,
+            Stream("/v1/mcp", bearer, {}, named(other), method="GET") as without,
+        ):
+            await in_thread(lambda: connect_person(cast.client("admin"), cast.org.id, oauth_vendor))
+            told = await _until(stream, "notifications/elicitation/complete")
+            assert told["params"] == {"elicitationId": error["data"]["elicitations"][0]["elicitationId"]}
+            schema.ElicitationCompleteNotification.model_validate(told)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1):
+                    await _until(without, "notifications/elicitation/complete")
+
+    async def test_nobody_else(self, bearer: str, agent: Agent, tenant: Tenant) -> None:
+        """A client with forms only, one without a session; an agent, which is no person."""
+        forms = await session_of(agent, bearer, {"elicitation": {}})
+        of_agent = await session_of(agent, tenant.agent_key, self.CAN)
+        for who, session in ((bearer, forms), (bearer, None), (tenant.agent_key, of_agent)):
+            params = {"name": "signin_echo", "arguments": {"words": "hi"}}
+            told = (await agent.rpc(who, "tools/call", params, **named(session))).json()["result"]
+            assert told["isError"] is True
 
 
 async def test_a_call_before_a_client_is_registered_names_the_operator(

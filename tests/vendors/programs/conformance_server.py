@@ -330,11 +330,13 @@ async def read_resource(ctx: Context, params: types.ReadResourceRequestParams) -
     return types.ReadResourceResult(contents=[contents])
 
 
-PROMPTS = {
+ASKING_PROMPT = f"{PREFIX}prompt"
+PROMPTS: dict[str, tuple[str, ...]] = {
     "test_simple_prompt": (),
     "test_prompt_with_arguments": ("arg1", "arg2"),
     "test_prompt_with_embedded_resource": ("resourceUri",),
     "test_prompt_with_image": (),
+    ASKING_PROMPT: (),
 }
 
 
@@ -355,8 +357,14 @@ async def list_prompts(ctx: Context, params: types.PaginatedRequestParams | None
     )
 
 
-async def get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+async def get_prompt(
+    ctx: Context, params: types.GetPromptRequestParams
+) -> types.GetPromptResult | types.InputRequiredResult:
     """The prompt with this name, filled in."""
+    if params.name == ASKING_PROMPT and "user_context" not in (params.input_responses or {}):
+        return types.InputRequiredResult(
+            input_requests={"user_context": form("What context should the prompt use?", "context")}
+        )
     said = params.arguments or {}
     blocks = {
         "test_simple_prompt": [text("This is a simple prompt for testing.")],
@@ -368,6 +376,7 @@ async def get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> type
             text("Please process the embedded resource above."),
         ],
         "test_prompt_with_image": [image(), text("Please analyze the image above.")],
+        ASKING_PROMPT: [text("Please use the context.")],
     }.get(params.name)
     if blocks is None:
         raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name}")

@@ -1,0 +1,57 @@
+"""Passes a vendor's question to a caller of the modern revision, and its answers to the vendor. docs/decisions/0107"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from proxy.calls import call_audit, request_state
+from proxy.calls.asking_request import AskingRequest
+from proxy.calls.call_audit import OpenCall
+from proxy.calls.decide import allowed_questions
+from proxy.outcomes import Asked, BadArguments, Delivered, VendorError
+from proxy.protocol.modern import input_required
+from proxy.protocol.modern.input_required import Answers, InputRequired
+from proxy.protocol.questions import CAPABILITY_OF
+from proxy.request_context import RequestContext
+from proxy.vendors import fair_scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class ResultQuestions:
+    """The questions of one request. `capabilities`: of the caller; None if it cannot be asked by a result."""
+
+    context: RequestContext
+    request: AskingRequest
+    capabilities: Mapping[str, Any] | None
+    row: OpenCall
+
+    async def pass_on(self, reply: InputRequired) -> Delivered | VendorError | Asked:
+        """The question for a caller that can answer it; for others a failure that says what was asked."""
+        lacking = input_required.asked_in_vain(reply, self.capabilities)
+        if lacking:
+            allowed = allowed_questions(self.context.caller.organization, self.request.vendor)
+            undeclared = [each for each in lacking if CAPABILITY_OF.get(each) in allowed]
+            return self.request.failed(input_required.in_vain(lacking, reply), undeclared)
+        for method in input_required.methods(reply):
+            call_audit.note_question(self.row, method)
+        digest = await _digest(self.context, self.request)
+        state = request_state.sealed(self.context.caller.principal, self.request, digest, reply.state)
+        return Asked(input_required.result(reply, state), len(reply.raw_result))
+
+
+async def with_own_state(context: RequestContext, request: AskingRequest, answers: Answers) -> Answers | BadArguments:
+    """The answers of a retry with the vendor's own state."""
+    try:
+        digest = await _digest(context, request)
+        state = request_state.opened(context.caller.principal, request, digest, answers.state or "")
+    except request_state.InvalidState:
+        return BadArguments(input_required.REFUSED)
+    return Answers(state, answers.responses)
+
+
+async def _digest(context: RequestContext, request: AskingRequest) -> bytes:
+    work = partial(input_required.digest, request.arguments)
+    return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, context.request_bytes)
