@@ -5,18 +5,21 @@ One statement sees one state of the database, so a row is counted in a roll-up o
 
 from __future__ import annotations
 
+import contextlib
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from audit.call_status import CallSource
 from audit.models import StreamCursor
 from audit.sql_values import first_id, uuid_value
 from audit.stream import FINAL_AFTER_S
 from audit.usage import log_sql, row_ids
+from audit.usage.counters import add_functions
 from audit.usage.log_sql import is_in
 from audit.usage.period import Parts
 from audit.usage.rollup import CONSUMER, LOG
@@ -39,7 +42,7 @@ COUNTED_ONLY, TIMED_ONLY = is_in(COUNTED), is_in(TIMED)
 
 
 class Level(NamedTuple):
-    """A key that the rows of the period are summed by. `mark` is in the key of no other level."""
+    """A key that the rows of the period are summed by. `mark` is in the key of no other level of the statement."""
 
     name: str
     mark: str
@@ -51,6 +54,7 @@ TOOLS = Level("tool", "tool", ("vendor", "tool", "outcome"))
 # `caller`: NULL in rows that are no calls. `unloaded`: the day of a command-line call, for which the caller did not
 # load the vendor's list.
 CALLERS = Level("caller", "caller", ("vendor", "caller", "unloaded"))
+PEOPLE = Level("person", "caller", ("caller",))
 _KEYS = ("day", "vendor", "tool", "source", "outcome", "caller", "unloaded")
 # PostgreSQL adds bigint as numeric, which takes several times as long. Whole numbers are exact up to 2 to the 53rd.
 _SUMS = ", ".join(
@@ -85,17 +89,28 @@ def groups(
     """Runs the branches, SELECTs of Group's columns, in one statement. `only`: values that columns have.
 
     They may read five tables. `sums`: the period, by the keys of `levels`; `level` names that of a row. `caller`: calls
-    by `user_id`. `bucket`: calls by `vendor` and `bucket`. `loose`: rows of the log that no roll-up of the period has.
-    `label`: the labels of the callers.
+    by `user_id`. `bucket`: timed calls by `vendor` and `bucket`. `loose`: rows of the log that no roll-up of the period
+    has. `label`: the labels of the callers.
     """
     builder = _Builder(org_id, only or {})
     tables = [builder.place(), builder.loose(parts), builder.part(parts), _sums(levels), _CALLERS]
     tables += [builder.buckets(parts), builder.labels()]
-    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
-        if connection.vendor == "postgresql" and not only:
-            cursor.execute(_MEMORY)
+    add_functions()
+    with _reading(is_large=not only) as cursor:
         cursor.execute(f"WITH {', '.join(tables)} {' UNION ALL '.join(branches)}", builder.values)
         return [Group._make(row) for row in cursor.fetchall()]
+
+
+@contextlib.contextmanager
+def _reading(*, is_large: bool) -> Iterator[CursorWrapper]:
+    """A transaction only where one has a setting of its own: on SQLite it would keep every writer waiting."""
+    if not is_large or connection.vendor != "postgresql":
+        with connection.cursor() as cursor:
+            yield cursor
+        return
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+        cursor.execute(_MEMORY)
+        yield cursor
 
 
 def _sums(levels: Sequence[Level]) -> str:
@@ -171,7 +186,9 @@ class _Builder:
     def buckets(self, parts: Parts) -> str:
         only = {name: value for name, value in self._only.items() if name == "vendor"}
         rolled = self._rolled(_DURATIONS, "vendor, bucket, calls", parts, only)
-        return f"bucket (vendor, bucket, calls) AS ({rolled}SELECT '', 0, 0)"
+        # The database counts these too: while no worker rolls up, they are many.
+        loose = f"SELECT vendor, {log_sql.BUCKET[connection.vendor]}, calls FROM loose WHERE {TIMED_ONLY}"  # noqa: S608
+        return f"bucket (vendor, bucket, calls) AS ({rolled}{loose})"
 
     def labels(self) -> str:
         self.values.append(self._org_id)
