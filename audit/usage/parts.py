@@ -55,6 +55,11 @@ TOOLS = Level("tool", "tool", ("vendor", "tool", "outcome"))
 # load the vendor's list.
 CALLERS = Level("caller", "caller", ("vendor", "caller", "unloaded"))
 PEOPLE = Level("person", "caller", ("caller",))
+# Of a row, for the key of a level.
+_COMPUTED = {
+    "caller": f"CASE WHEN {COUNTED_ONLY} THEN user_id END AS caller",
+    "unloaded": f"CASE WHEN source = '{CallSource.CLI}' THEN day END AS unloaded",
+}
 _KEYS = ("day", "vendor", "tool", "source", "outcome", "caller", "unloaded")
 # PostgreSQL adds bigint as numeric, which takes several times as long. Whole numbers are exact up to 2 to the 53rd.
 _SUMS = ", ".join(
@@ -93,7 +98,7 @@ def groups(
     has. `label`: the labels of the callers.
     """
     builder = _Builder(org_id, only or {})
-    tables = [builder.place(), builder.loose(parts), builder.part(parts), _sums(levels), _CALLERS]
+    tables = [builder.place(), builder.loose(parts), *builder.sums(parts, levels), _CALLERS]
     tables += [builder.buckets(parts), builder.labels()]
     add_functions()
     with _reading(is_large=not only) as cursor:
@@ -113,10 +118,8 @@ def _reading(*, is_large: bool) -> Iterator[CursorWrapper]:
         yield cursor
 
 
-def _sums(levels: Sequence[Level]) -> str:
-    """The rows of `part` by each level's key. PostgreSQL sums by all keys in one pass."""
-    if connection.vendor != "postgresql":
-        return f"sums AS MATERIALIZED ({' UNION ALL '.join(map(_summed_by, levels))})"
+def _in_one_pass(levels: Sequence[Level]) -> str:
+    """The rows of `part` by the keys of all levels."""
     keyed = {name for level in levels for name in level.key}
     columns = ", ".join(name if name in keyed else f"NULL AS {name}" for name in _KEYS)
     names = " ".join(f"WHEN GROUPING({level.mark}) = 0 THEN '{level.name}'" for level in levels)
@@ -125,11 +128,6 @@ def _sums(levels: Sequence[Level]) -> str:
         f"sums AS MATERIALIZED (SELECT CASE {names} END AS level, {columns}, {_SUMS}"  # noqa: S608
         f" FROM part GROUP BY GROUPING SETS ({keys}))"
     )
-
-
-def _summed_by(level: Level) -> str:
-    columns = ", ".join(name if name in level.key else f"NULL AS {name}" for name in _KEYS)
-    return f"SELECT '{level.name}' AS level, {columns}, {_SUMS} FROM part GROUP BY {', '.join(level.key)}"  # noqa: S608
 
 
 def branch(
@@ -176,12 +174,24 @@ class _Builder:
             chosen.append(f"{self._log(max(begin, _tail_begin()), end)} AND {_BEYOND}")
         return f"loose AS MATERIALIZED ({' UNION ALL '.join(chosen) or self._log(EPOCH, EPOCH)})"
 
-    def part(self, parts: Parts) -> str:
+    def sums(self, parts: Parts, levels: Sequence[Level]) -> list[str]:
+        if connection.vendor == "postgresql":
+            return [self._part(parts), _in_one_pass(levels)]
+        return [f"sums AS MATERIALIZED ({' UNION ALL '.join(self._level(parts, level) for level in levels)})"]
+
+    def _part(self, parts: Parts) -> str:
         rows = f"{self._rolled(_COUNTS, _READ, parts, self._only)}SELECT {_READ} FROM loose"  # noqa: S608
         # Not materialized where it is read once, which PostgreSQL decides itself: it is the largest table.
-        caller = f"CASE WHEN {COUNTED_ONLY} THEN user_id END AS caller"
-        unloaded = f"CASE WHEN source = '{CallSource.CLI}' THEN day END AS unloaded"
-        return f"part AS (SELECT {_READ}, {caller}, {unloaded} FROM ({rows}) AS read)"  # noqa: S608
+        return f"part AS (SELECT {_READ}, {', '.join(_COMPUTED.values())} FROM ({rows}) AS read)"  # noqa: S608
+
+    def _level(self, parts: Parts, level: Level) -> str:
+        """Each store is summed by itself, and the sums together: SQLite would copy all rows of both to sum them."""
+        key = ", ".join(level.key)
+        columns = f"{', '.join(_COMPUTED.get(name, name) for name in level.key)}, {_SUMS}"
+        rolled = self._rolled(_COUNTS, columns, parts, self._only, grouped=f" GROUP BY {key}")
+        stores = f"{rolled}SELECT {columns} FROM loose GROUP BY {key}"  # noqa: S608
+        shown = ", ".join(name if name in level.key else f"NULL AS {name}" for name in _KEYS)
+        return f"SELECT '{level.name}' AS level, {shown}, {_SUMS} FROM ({stores}) GROUP BY {key}"  # noqa: S608
 
     def buckets(self, parts: Parts) -> str:
         only = {name: value for name, value in self._only.items() if name == "vendor"}
@@ -204,14 +214,14 @@ class _Builder:
         final = f"org_id = %s AND id >= %s AND id < %s AND position IS NOT NULL{_equal(self._only)}"
         return f"SELECT {columns}, {sums} FROM {log_sql.TABLE} WHERE {final}"  # noqa: S608
 
-    def _rolled(self, table: str, columns: str, parts: Parts, only: Mapping[str, str]) -> str:
+    def _rolled(self, table: str, columns: str, parts: Parts, only: Mapping[str, str], *, grouped: str = "") -> str:
         """One SELECT for each part, each with UNION ALL behind it."""
         chosen = [row_ids.of_days(self._org, *parts.days)] if parts.days is not None else []
         chosen += [row_ids.of_hours(self._org, each.day, each.first, each.last) for each in parts.hours]
         for rows in chosen:
             self.values += [self._org_id, *map(uuid_value, rows), *only.values()]
         condition = f"org_id = %s AND id >= %s AND id <= %s{_equal(only)}"
-        return f"SELECT {columns} FROM {table} WHERE {condition} UNION ALL " * len(chosen)  # noqa: S608
+        return f"SELECT {columns} FROM {table} WHERE {condition}{grouped} UNION ALL " * len(chosen)  # noqa: S608
 
 
 def _equal(only: Mapping[str, str]) -> str:
