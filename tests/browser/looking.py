@@ -22,7 +22,7 @@ from typing import Any
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, Locator, Page
 
-from tests.browser.layout import crowded, jumps, unprinted
+from tests.browser.layout import crowded, unprinted
 
 WIDE, PHONE, NARROW = 1280, 390, 320
 ATTEMPTS = 3
@@ -143,10 +143,9 @@ class Looker:
             return
         self._shapes.add(shape)
         unreachable = [f"{page.url}: the Tab key does not reach {each}" for each in page.evaluate(UNREACHABLE, USED)]
-        shifted = jumps(page)
         faulty = faults_in(page, self.views, self._folder / f"{who} {len(self._shapes)}")
         room = [*room_on_a_phone(page), *unprinted(page)]
-        self.found += [f"{who}: {fault}" for fault in (*unreachable, *shifted, *faulty, *room)]
+        self.found += [f"{who}: {fault}" for fault in (*unreachable, *faulty, *room)]
 
 
 def room_on_a_phone(page: Page) -> list[str]:
