@@ -10,6 +10,8 @@ from uuid import UUID
 
 # The label of an invitation, which pages put into other languages. Spec: §2 · D86
 INVITATION_FOR, ANYONE = "invitation for ", "anyone with the link"
+SYSTEM_ID = "system"
+_SYSTEM = "System ("
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +41,11 @@ def person_label(person_id: UUID, display_name: str, first_name: str, last_name:
 
 
 def system(job: str) -> Actor:
-    return Actor(id="system", label=f"System ({job})")
+    """The service itself. `job`: in English, marked as a `sentence` unless it is a command's name."""
+    return Actor(id=SYSTEM_ID, label=f"{_SYSTEM}{job})")
+
+
+def job_of(actor_id: str, label: str) -> str:
+    """The job of a `system` actor; "" for everybody else, whatever their name is."""
+    is_system = actor_id == SYSTEM_ID and label.startswith(_SYSTEM) and label.endswith(")")
+    return label[len(_SYSTEM) : -1] if is_system else ""

@@ -12,8 +12,9 @@ from billing.services import save_change, standing, subscription_for_change
 from billing.states import PAST_DUE_GRACE, PlanState, SubscriptionStatus
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
+from gateway.lib.sentences import sentence
 
-CLOCK = system("grace period")
+CLOCK = system(sentence("grace period"))
 
 
 def record_lapses() -> int:

@@ -15,10 +15,11 @@ from billing.fold import State, fold
 from billing.models import ProviderEvent, Subscription
 from billing.services import save_change, standing, subscription_for_change
 from gateway.lib.errors import NotFound
+from gateway.lib.sentences import sentence
 from orgs.models import Organization
 
 log = structlog.get_logger(__name__)
-PROVIDER = system("payment provider")
+PROVIDER = system(sentence("payment provider"))
 
 
 @transaction.atomic

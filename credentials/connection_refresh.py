@@ -37,7 +37,7 @@ from gateway.lib import clock
 from gateway.lib.sentences import sentence
 
 log = structlog.get_logger(__name__)
-RENEWAL = system("vendor sign-in")
+RENEWAL = system(sentence("vendor sign-in"))
 # Longer than two requests: a process that was killed meanwhile holds the others up for so long.
 LEASE = timedelta(seconds=2 * TIMEOUT_S + 5)
 FRESH = timedelta(seconds=60)

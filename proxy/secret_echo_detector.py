@@ -12,13 +12,14 @@ import structlog
 from audit.actor import system
 from gateway.lib.background_tasks import BackgroundTasks
 from gateway.lib.bounded import put_newest
+from gateway.lib.sentences import sentence
 from orgs.services.secret_echoes import record_echo
 from proxy.caller_cache import CallerCache
 from proxy.hot_path_database import DatabaseUnavailable
 from proxy.vendors.destination import PoolKey
 
 log = structlog.get_logger(__name__)
-ACTOR = system("secret watch")
+ACTOR = system(sentence("secret watch"))
 WINDOW_S = 3600.0  # at most one audit row per tool in this time
 # Tools in memory; the oldest is dropped first.
 MAX_RECORDED = 5_000

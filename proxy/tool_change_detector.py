@@ -20,6 +20,7 @@ from audit.actor import system
 from gateway.lib.background_tasks import BackgroundTasks
 from gateway.lib.bounded import put_newest
 from gateway.lib.errors import NotFound
+from gateway.lib.sentences import sentence
 from orgs import selectors
 from proxy.caller_cache import CallerCache
 from proxy.credential_lists import CredentialDeleted, record_list
@@ -30,7 +31,7 @@ from proxy.vendors.fair_scheduler import FairScheduler
 from proxy.vendors.tool_list import ReceivedList, definitions_of
 
 log = structlog.get_logger(__name__)
-ACTOR = system("tool watch")
+ACTOR = system(sentence("tool watch"))
 MAX_QUEUED_PER_ORGANIZATION = 200  # lists, each kept until it is compared
 # Bytes of those lists. One list per organization may always wait.
 MAX_QUEUED_BYTES_PER_ORGANIZATION = 8 * 1024 * 1024

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 from django.utils.translation import gettext_lazy, ngettext_lazy
 
+from audit.actor_words import actor_words
 from audit.change_sentences import in_words
 from audit.csv_columns import ADMIN_CSV
 from audit.event_types import EventType
@@ -52,6 +54,9 @@ class AdminLogPage(LogPage):
     @cached_property
     def catalog(self) -> Catalog:
         return registry.load()
+
+    def labels(self) -> Mapping[str, str]:
+        return {actor_id: actor_words(actor_id, label) for actor_id, label in super().labels().items()}
 
     def row(self, entry: AdminAuditEntry) -> dict[str, Any]:
         (change,) = in_words([entry], self.catalog)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from audit.usage import selectors
 from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
-from audit.usage.selectors import Dashboard, DayUsage, Usage
+from audit.usage.selectors import DailyUsage, Dashboard, DayUsage, Usage
 from gateway.lib import clock, csv_text
 from gateway.lib.errors import Invalid
 from gateway.lib.sentences import sentence
@@ -72,7 +72,7 @@ class UsagePage(OrgPage):
             errors = {name: [translated(text) for text in texts] for name, texts in refusal.fields.items()}
         org_id = self.organization.id
         if request.GET.get("format") == "csv" and not errors:
-            return _download(shown_days(selectors.usage(org_id, period), now.date()))
+            return _download(shown_days(selectors.daily_usage(org_id, period), now.date()))
         figures = selectors.dashboard(org_id, period, mean_tool_list_bytes(self.organization))
         days = shown_days(figures.usage, now.date())
         context = _figures(figures) | {
@@ -86,7 +86,7 @@ class UsagePage(OrgPage):
         return self.page("audit/usage.html", context, status=400 if errors else 200)
 
 
-def shown_days(usage: Usage, today: date) -> list[ShownDay]:
+def shown_days(usage: Usage | DailyUsage, today: date) -> list[ShownDay]:
     """Returns every day of the period up to today, oldest first, at most MAX_DAYS_DRAWN."""
     by_day = {each.day: each for each in usage.days}
     last = min(usage.end.date(), today)

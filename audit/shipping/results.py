@@ -33,7 +33,7 @@ KEPT_REFUSED_RECORDS = 1_000
 HOURS_KEPT_FOR = timedelta(days=2)
 # Longer than the longest request. Each batch renews the claim.
 CLAIMED_FOR = timedelta(seconds=60)
-ACTOR = system("log shipping")
+ACTOR = system(sentence("log shipping"))
 ALLOWANCE_USED = sentence(
     "The organization has reached its hourly delivery limit. Delivery continues in the next hour."
 )

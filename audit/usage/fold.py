@@ -10,18 +10,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from audit.usage.durations import LOWEST
-from audit.usage.log_sql import DAY, HOUR, OUTCOME, TABLE, is_in
+from audit.usage.log_sql import BUCKET, DAY, HOUR, OUTCOME, TABLE, is_in
 from audit.usage.row_ids import row_id_sql
 from audit.usage_keys import COUNT_KEY, DURATION_KEY, SUMS, TIMED, WHOLE_DAY, Outcome
 from audit.usage_models import UsageCount, UsageDuration, UsageLabel
 
-# SQLite has no such functions: `audit.usage.counters` adds them.
-ROW_ID_FUNCTION, BUCKET_FUNCTION = "usage_row_id", "usage_bucket"
-_BUCKET = {
-    "postgresql": f"CAST(width_bucket(duration_ms, ARRAY[{', '.join(map(str, LOWEST))}]) - 1 AS smallint)",
-    "sqlite": f"{BUCKET_FUNCTION}(duration_ms)",
-}
+# SQLite has no such function: `audit.usage.counters.add_functions` adds it.
+ROW_ID_FUNCTION = "usage_row_id"
 _TAKEN = ("id", "org_id", "user_id", "user_label", "vendor", "source", *SUMS[1:])
 # Callers invent the names of tools that are refused, and sums are kept longer than rows.
 _TOOL = f"CASE WHEN status = '{Outcome.DENIED}' THEN '' ELSE tool END AS tool"
@@ -54,7 +49,7 @@ def statements(vendor: str, condition: str) -> tuple[str, ...]:
     """
     rows = (
         f"batch AS MATERIALIZED (SELECT {', '.join(_TAKEN)}, {_TOOL}, count AS calls, {DAY[vendor]} AS day,"  # noqa: S608
-        f" {HOUR[vendor]} AS hour, {OUTCOME} AS outcome, {_BUCKET[vendor]} AS bucket"
+        f" {HOUR[vendor]} AS hour, {OUTCOME} AS outcome, {BUCKET[vendor]} AS bucket"
         f" FROM {TABLE} WHERE position IS NOT NULL AND {condition})"
     )
     additions = [_hours_and_days(vendor, COUNTS), _hours_and_days(vendor, DURATIONS), _LATEST_LABELS]

@@ -10,6 +10,7 @@ from typing import Any
 from audit.models import RequestAuditEntry
 from audit.sql_values import uuid_value
 from audit.stream import Place, Stretch
+from audit.usage.durations import LOWEST
 from audit.usage_keys import RATE_LIMITED, Outcome
 
 TABLE = RequestAuditEntry._meta.db_table
@@ -18,6 +19,12 @@ DAY = {"postgresql": "CAST(timestamp AT TIME ZONE 'UTC' AS date)", "sqlite": "su
 HOUR = {
     "postgresql": "CAST(extract(hour FROM timestamp AT TIME ZONE 'UTC') AS smallint)",
     "sqlite": "CAST(substr(timestamp, 12, 2) AS smallint)",
+}
+# SQLite has no such function: `audit.usage.counters.add_functions` adds it.
+BUCKET_FUNCTION = "usage_bucket"
+BUCKET = {
+    "postgresql": f"CAST(width_bucket(duration_ms, ARRAY[{', '.join(map(str, LOWEST))}]) - 1 AS smallint)",
+    "sqlite": f"{BUCKET_FUNCTION}(duration_ms)",
 }
 OUTCOME = (
     f"CASE WHEN status = '{Outcome.DENIED}' AND error_code = '{RATE_LIMITED}'"

@@ -5,18 +5,21 @@ One statement sees one state of the database, so a row is counted in a roll-up o
 
 from __future__ import annotations
 
+import contextlib
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from audit.call_status import CallSource
 from audit.models import StreamCursor
 from audit.sql_values import first_id, uuid_value
 from audit.stream import FINAL_AFTER_S
 from audit.usage import log_sql, row_ids
+from audit.usage.counters import add_functions
 from audit.usage.log_sql import is_in
 from audit.usage.period import Parts
 from audit.usage.rollup import CONSUMER, LOG
@@ -39,7 +42,7 @@ COUNTED_ONLY, TIMED_ONLY = is_in(COUNTED), is_in(TIMED)
 
 
 class Level(NamedTuple):
-    """A key that the rows of the period are summed by. `mark` is in the key of no other level."""
+    """A key that the rows of the period are summed by. `mark` is in the key of no other level of the statement."""
 
     name: str
     mark: str
@@ -51,6 +54,12 @@ TOOLS = Level("tool", "tool", ("vendor", "tool", "outcome"))
 # `caller`: NULL in rows that are no calls. `unloaded`: the day of a command-line call, for which the caller did not
 # load the vendor's list.
 CALLERS = Level("caller", "caller", ("vendor", "caller", "unloaded"))
+PEOPLE = Level("person", "caller", ("caller",))
+# Of a row, for the key of a level.
+_COMPUTED = {
+    "caller": f"CASE WHEN {COUNTED_ONLY} THEN user_id END AS caller",
+    "unloaded": f"CASE WHEN source = '{CallSource.CLI}' THEN day END AS unloaded",
+}
 _KEYS = ("day", "vendor", "tool", "source", "outcome", "caller", "unloaded")
 # PostgreSQL adds bigint as numeric, which takes several times as long. Whole numbers are exact up to 2 to the 53rd.
 _SUMS = ", ".join(
@@ -85,23 +94,32 @@ def groups(
     """Runs the branches, SELECTs of Group's columns, in one statement. `only`: values that columns have.
 
     They may read five tables. `sums`: the period, by the keys of `levels`; `level` names that of a row. `caller`: calls
-    by `user_id`. `bucket`: calls by `vendor` and `bucket`. `loose`: rows of the log that no roll-up of the period has.
-    `label`: the labels of the callers.
+    by `user_id`. `bucket`: timed calls by `vendor` and `bucket`. `loose`: rows of the log that no roll-up of the period
+    has. `label`: the labels of the callers.
     """
     builder = _Builder(org_id, only or {})
-    tables = [builder.place(), builder.loose(parts), builder.part(parts), _sums(levels), _CALLERS]
+    tables = [builder.place(), builder.loose(parts), *builder.sums(parts, levels), _CALLERS]
     tables += [builder.buckets(parts), builder.labels()]
-    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
-        if connection.vendor == "postgresql" and not only:
-            cursor.execute(_MEMORY)
+    add_functions()
+    with _reading(is_large=not only) as cursor:
         cursor.execute(f"WITH {', '.join(tables)} {' UNION ALL '.join(branches)}", builder.values)
         return [Group._make(row) for row in cursor.fetchall()]
 
 
-def _sums(levels: Sequence[Level]) -> str:
-    """The rows of `part` by each level's key. PostgreSQL sums by all keys in one pass."""
-    if connection.vendor != "postgresql":
-        return f"sums AS MATERIALIZED ({' UNION ALL '.join(map(_summed_by, levels))})"
+@contextlib.contextmanager
+def _reading(*, is_large: bool) -> Iterator[CursorWrapper]:
+    """A transaction only where one has a setting of its own: on SQLite it would keep every writer waiting."""
+    if not is_large or connection.vendor != "postgresql":
+        with connection.cursor() as cursor:
+            yield cursor
+        return
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+        cursor.execute(_MEMORY)
+        yield cursor
+
+
+def _in_one_pass(levels: Sequence[Level]) -> str:
+    """The rows of `part` by the keys of all levels."""
     keyed = {name for level in levels for name in level.key}
     columns = ", ".join(name if name in keyed else f"NULL AS {name}" for name in _KEYS)
     names = " ".join(f"WHEN GROUPING({level.mark}) = 0 THEN '{level.name}'" for level in levels)
@@ -110,11 +128,6 @@ def _sums(levels: Sequence[Level]) -> str:
         f"sums AS MATERIALIZED (SELECT CASE {names} END AS level, {columns}, {_SUMS}"  # noqa: S608
         f" FROM part GROUP BY GROUPING SETS ({keys}))"
     )
-
-
-def _summed_by(level: Level) -> str:
-    columns = ", ".join(name if name in level.key else f"NULL AS {name}" for name in _KEYS)
-    return f"SELECT '{level.name}' AS level, {columns}, {_SUMS} FROM part GROUP BY {', '.join(level.key)}"  # noqa: S608
 
 
 def branch(
@@ -161,17 +174,31 @@ class _Builder:
             chosen.append(f"{self._log(max(begin, _tail_begin()), end)} AND {_BEYOND}")
         return f"loose AS MATERIALIZED ({' UNION ALL '.join(chosen) or self._log(EPOCH, EPOCH)})"
 
-    def part(self, parts: Parts) -> str:
+    def sums(self, parts: Parts, levels: Sequence[Level]) -> list[str]:
+        if connection.vendor == "postgresql":
+            return [self._part(parts), _in_one_pass(levels)]
+        return [f"sums AS MATERIALIZED ({' UNION ALL '.join(self._level(parts, level) for level in levels)})"]
+
+    def _part(self, parts: Parts) -> str:
         rows = f"{self._rolled(_COUNTS, _READ, parts, self._only)}SELECT {_READ} FROM loose"  # noqa: S608
         # Not materialized where it is read once, which PostgreSQL decides itself: it is the largest table.
-        caller = f"CASE WHEN {COUNTED_ONLY} THEN user_id END AS caller"
-        unloaded = f"CASE WHEN source = '{CallSource.CLI}' THEN day END AS unloaded"
-        return f"part AS (SELECT {_READ}, {caller}, {unloaded} FROM ({rows}) AS read)"  # noqa: S608
+        return f"part AS (SELECT {_READ}, {', '.join(_COMPUTED.values())} FROM ({rows}) AS read)"  # noqa: S608
+
+    def _level(self, parts: Parts, level: Level) -> str:
+        """Each store is summed by itself, and the sums together: SQLite would copy all rows of both to sum them."""
+        key = ", ".join(level.key)
+        columns = f"{', '.join(_COMPUTED.get(name, name) for name in level.key)}, {_SUMS}"
+        rolled = self._rolled(_COUNTS, columns, parts, self._only, grouped=f" GROUP BY {key}")
+        stores = f"{rolled}SELECT {columns} FROM loose GROUP BY {key}"  # noqa: S608
+        shown = ", ".join(name if name in level.key else f"NULL AS {name}" for name in _KEYS)
+        return f"SELECT '{level.name}' AS level, {shown}, {_SUMS} FROM ({stores}) GROUP BY {key}"  # noqa: S608
 
     def buckets(self, parts: Parts) -> str:
         only = {name: value for name, value in self._only.items() if name == "vendor"}
         rolled = self._rolled(_DURATIONS, "vendor, bucket, calls", parts, only)
-        return f"bucket (vendor, bucket, calls) AS ({rolled}SELECT '', 0, 0)"
+        # The database counts these too: while no worker rolls up, they are many.
+        loose = f"SELECT vendor, {log_sql.BUCKET[connection.vendor]}, calls FROM loose WHERE {TIMED_ONLY}"  # noqa: S608
+        return f"bucket (vendor, bucket, calls) AS ({rolled}{loose})"
 
     def labels(self) -> str:
         self.values.append(self._org_id)
@@ -187,14 +214,14 @@ class _Builder:
         final = f"org_id = %s AND id >= %s AND id < %s AND position IS NOT NULL{_equal(self._only)}"
         return f"SELECT {columns}, {sums} FROM {log_sql.TABLE} WHERE {final}"  # noqa: S608
 
-    def _rolled(self, table: str, columns: str, parts: Parts, only: Mapping[str, str]) -> str:
+    def _rolled(self, table: str, columns: str, parts: Parts, only: Mapping[str, str], *, grouped: str = "") -> str:
         """One SELECT for each part, each with UNION ALL behind it."""
         chosen = [row_ids.of_days(self._org, *parts.days)] if parts.days is not None else []
         chosen += [row_ids.of_hours(self._org, each.day, each.first, each.last) for each in parts.hours]
         for rows in chosen:
             self.values += [self._org_id, *map(uuid_value, rows), *only.values()]
         condition = f"org_id = %s AND id >= %s AND id <= %s{_equal(only)}"
-        return f"SELECT {columns} FROM {table} WHERE {condition} UNION ALL " * len(chosen)  # noqa: S608
+        return f"SELECT {columns} FROM {table} WHERE {condition}{grouped} UNION ALL " * len(chosen)  # noqa: S608
 
 
 def _equal(only: Mapping[str, str]) -> str:

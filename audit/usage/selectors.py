@@ -15,8 +15,8 @@ from typing import NamedTuple
 from django.conf import settings
 
 from audit.call_status import CallSource
-from audit.usage.durations import bucket_of, percentile
-from audit.usage.parts import CALLED, CALLERS, COUNTED_ONLY, DAYS, TIMED_ONLY, TOOLS, Group, Level, branch, groups
+from audit.usage.durations import percentile
+from audit.usage.parts import CALLED, CALLERS, COUNTED_ONLY, DAYS, PEOPLE, TOOLS, Group, Level, branch, groups
 from audit.usage.period import Parts, Period
 from audit.usage_keys import COUNTED, TIMED, Outcome
 from gateway.catalog import registry
@@ -57,6 +57,17 @@ class UserCalls:
     user_id: str
     user_label: str
     calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class DailyUsage:
+    """`user_count`: callers with a call. Days without any row are left out."""
+
+    start: datetime
+    end: datetime
+    total: Calls
+    user_count: int
+    days: list[DayUsage]
 
 
 class VendorCalls(NamedTuple):
@@ -134,6 +145,19 @@ def usage(org_id: uuid.UUID, period: Period) -> Usage:
     return _usage(_read(org_id, period, (DAYS, CALLERS), _OF_USAGE), period)
 
 
+def daily_usage(org_id: uuid.UUID, period: Period) -> DailyUsage:
+    """The same figures as `usage`, without those of single vendors and callers."""
+    found = _read(org_id, period, (DAYS, PEOPLE), {"day": _DAY, "person": _PEOPLE})
+    rows, days = found["day"], _days(found)
+    return DailyUsage(
+        start=_first(period, days),
+        end=period.end,
+        total=_calls(rows),
+        user_count=sum(row.calls for row in found["person"]),
+        days=days,
+    )
+
+
 def days_of_caller(org_id: uuid.UUID, user_id: str, period: Period) -> list[DayUsage]:
     """The days on which one person or service client had a row, oldest first."""
     return _days(_read(org_id, period, (DAYS,), {"day": _DAY}, only={"user_id": user_id}))
@@ -152,6 +176,7 @@ def savings(org_id: uuid.UUID, period: Period, tool_list_bytes: Mapping[str, flo
 
 _DURATION = "CAST(SUM(duration_ms) AS bigint)"
 _DAY = branch("day", "CAST(day AS text)", "outcome", "source", where="level = 'day'", amount=_DURATION)
+_PEOPLE = branch("person", "level", where="level = 'person' AND caller IS NOT NULL", calls="COUNT(*)")
 # SELECTs by name; the names are only to join them.
 _CALLERS_OF_VENDORS = (
     f"(SELECT vendor, caller, SUM(calls) AS calls FROM sums WHERE {CALLED} GROUP BY vendor, caller) AS pair"  # noqa: S608
@@ -164,7 +189,6 @@ _OF_USAGE = {
     "label": branch("label", "user_id", "label", latest="row_id", table="label", calls="0"),
     "new label": branch("label", "user_id", "user_label", latest="id", table="loose", calls="0"),
     "bucket": branch("bucket", table="bucket", by="bucket"),
-    "took": branch("took", table="loose", where=TIMED_ONLY, by="duration_ms"),
 }
 _OF_VENDORS = {
     "called": _OF_ALL_VENDORS,
@@ -172,7 +196,6 @@ _OF_VENDORS = {
     "tool": branch("tool", "vendor", "tool", where=f"level = 'tool' AND {COUNTED_ONLY}"),
     # The same buckets as above, of each vendor.
     "bucket": branch("bucket", "vendor", table="bucket", by="bucket"),
-    "took": branch("took", "vendor", table="loose", where=TIMED_ONLY, by="duration_ms"),
 }
 _OF_SAVINGS = {
     "source": branch(
@@ -203,10 +226,10 @@ def _usage(found: Grouped, period: Period) -> Usage:
     labels = {row.first: row.second for row in sorted(found["label"], key=lambda row: row.third)}
     by_source = _sources(rows)
     return Usage(
-        start=period.shown_start(days[0].day if days else None),
+        start=_first(period, days),
         end=period.end,
         total=_calls(rows),
-        percentiles=_percentiles([*found["bucket"], *found["took"]]),
+        percentiles=_percentiles(found["bucket"]),
         mcp=by_source[CallSource.MCP],
         cli=by_source[CallSource.CLI],
         vendors=[VendorCalls(row.first, row.calls) for row in _most_called(found["called"])],
@@ -219,7 +242,7 @@ def _vendors(found: Grouped, catalog: Catalog | None) -> list[VendorUsage]:
     catalog = registry.load() if catalog is None else catalog
     users = {row.first: row.amount for row in found["called"]}
     tools = _by_first(found["tool"])
-    durations = _by_first([*found["bucket"], *found["took"]])
+    durations = _by_first(found["bucket"])
     rows = [
         VendorUsage(
             vendor=vendor,
@@ -251,6 +274,10 @@ def _savings(found: Grouped, tool_list_bytes: Mapping[str, float]) -> Savings:
         cli_response_bytes=cli.amount,
         saved_share=round(size / (size + cli.amount), 4) if size else 0.0,
     )
+
+
+def _first(period: Period, days: Sequence[DayUsage]) -> datetime:
+    return period.shown_start(days[0].day if days else None)
 
 
 def _days(found: Grouped) -> list[DayUsage]:
@@ -298,9 +325,10 @@ def _calls(rows: Iterable[Group]) -> Calls:
 
 
 def _percentiles(rows: Iterable[Group]) -> Percentiles:
+    """`rows`: of the branch `bucket`."""
     calls: Counter[int] = Counter()
     for row in rows:
-        calls[row.amount if row.kind == "bucket" else bucket_of(row.amount)] += row.calls
+        calls[row.amount] += row.calls
     return Percentiles(percentile(calls, 0.5), percentile(calls, 0.95))
 
 

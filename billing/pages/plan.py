@@ -156,7 +156,7 @@ class PlanPage(OrgFormPage[CouponForm]):
         now = clock.now()
         try:
             with log_read(self.organization.id):
-                usage = usage_selectors.usage(self.organization.id, Period.parse({}, now))
+                usage = usage_selectors.daily_usage(self.organization.id, Period.parse({}, now))
         except (ShareTaken, SlotsTaken):
             return {}
         by_day = {each.day: each.total.calls for each in usage.days}

@@ -10,18 +10,19 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from audit.actor import Actor
+from audit.actor import Actor, system
 from audit.admin_log import record_admin
 from audit.event_types import EventType
 from gateway.coordination import epochs
 from gateway.lib import clock
 from gateway.lib.errors import NotFound
 from gateway.lib.revocation_journal import End, EndKind, note
+from gateway.lib.sentences import sentence
 from oauth_ext import lock_order
 from oauth_ext.models import AccessToken, Client, RememberedConsent, TokenFamily
 from orgs.models import User
 
-TOKEN_SERVER = Actor(id="system", label="System (token server)")
+TOKEN_SERVER = system(sentence("token server"))
 
 
 def begin_family(

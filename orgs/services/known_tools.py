@@ -11,6 +11,7 @@ from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 
 from audit.actor import Actor, system
 from gateway.lib import clock
+from gateway.lib.sentences import sentence
 from orgs.locking import lock_organization
 from orgs.models import KnownTool, Organization, ToolSnapshot
 from orgs.services.tool_change_log import record_changes
@@ -25,7 +26,7 @@ from orgs.services.tool_comparison import (
 )
 
 # The actor in the admin log if no person asked for the list.
-DISCOVERY = system("tool discovery")
+DISCOVERY = system(sentence("tool discovery"))
 GENERAL_LIST = ""
 # Rows of one vendor in one organization. A list has at most 2,000 tools, and all of them may be renamed once.
 KEPT_TOOLS = 4_000

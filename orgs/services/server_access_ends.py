@@ -50,7 +50,7 @@ def remove_ended(rows: EndingQuerySet[Any], organization_id: UUID) -> int:
             )
             for row in ended
         ]
-        record_admin_rows(events, org_id=organization_id, actor=system("vendor access"))
+        record_admin_rows(events, org_id=organization_id, actor=system(sentence("vendor access")))
     return len(ended)
 
 

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect, sync_playwright
 
 from scripts.test import find_chromium
+from tests.browser.layout import COLLECT_SHIFTS
 from tests.e2e.started import Started, started
 from tests.vendors.browser import walk_sign_in
 
@@ -201,7 +202,7 @@ def visitors(service: Started, chromium: Browser) -> Iterator[Callable[..., Visi
     def make(**options: Any) -> Visitor:
         given: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "accept_downloads": True, **options}
         context = chromium.new_context(**given)
-        context.add_init_script(COLLECT_VIOLATIONS)
+        context.add_init_script(COLLECT_VIOLATIONS + COLLECT_SHIFTS)
         context.set_default_timeout(60_000)
         page = context.new_page()
         made.append(Visitor(page, Watch(page), service))

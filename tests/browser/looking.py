@@ -22,6 +22,8 @@ from typing import Any
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, Locator, Page
 
+from tests.browser.layout import crowded, unprinted
+
 WIDE, PHONE, NARROW = 1280, 390, 320
 ATTEMPTS = 3
 SETTLED_MS = 10_000  # of a loaded machine
@@ -142,7 +144,18 @@ class Looker:
         self._shapes.add(shape)
         unreachable = [f"{page.url}: the Tab key does not reach {each}" for each in page.evaluate(UNREACHABLE, USED)]
         faulty = faults_in(page, self.views, self._folder / f"{who} {len(self._shapes)}")
-        self.found += [f"{who}: {fault}" for fault in (*unreachable, *faulty)]
+        room = [*room_on_a_phone(page), *unprinted(page)]
+        self.found += [f"{who}: {fault}" for fault in (*unreachable, *faulty, *room)]
+
+
+def room_on_a_phone(page: Page) -> list[str]:
+    """Buttons that a finger would miss at the width of a phone. The page is left as it was found."""
+    size = page.viewport_size
+    assert size is not None
+    page.set_viewport_size({"width": PHONE, "height": size["height"]})
+    found = crowded(page)
+    page.set_viewport_size(size)
+    return found
 
 
 def excess_width(page: Page, width: int) -> int | None:

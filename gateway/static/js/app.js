@@ -31,6 +31,15 @@ for (const button of all("[data-theme-switch]")) {
   });
 }
 
+// ---- a line on paper ----
+
+for (const line of all("[data-printed]")) {
+  addEventListener("beforeprint", () => {
+    line.querySelector("time").textContent = new Date().toLocaleString(language, { dateStyle: "long", timeStyle: "long" });
+    line.querySelector("span").textContent = location.href;
+  });
+}
+
 // ---- a message goes when it has been read ----
 
 for (const button of all("[data-dismiss]")) {

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 
+from audit.actor_words import actor_words
 from gateway.lib import ids
 
 register = template.Library()
@@ -17,14 +18,17 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def caller_link(context: dict[str, Any], subject: str, label: str, *, is_near: bool = False) -> SafeString:
-    """`subject`: a person's id, or `svc:<org-id>:<client-id>`. Any other is a plain name.
+    """`subject`: a person's id, or `svc:<org-id>:<client-id>`. Any other is a plain name, such as that of the service.
 
     `is_near` gives the address as `near` does.
     """
     url = _page_of(str(context["organization"].id), subject)
     if url and is_near:
         url = near(url, context["request"].path)
-    return format_html('<a href="{}">{}</a>', url, label) if url else conditional_escape(label)
+    return format_html('<a href="{}">{}</a>', url, label) if url else conditional_escape(actor_words(subject, label))
+
+
+register.filter(actor_words)
 
 
 @register.filter

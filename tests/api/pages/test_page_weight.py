@@ -62,6 +62,26 @@ def test_every_page_is_light(seeded: Seeded, role: str) -> None:
     assert {visit.route: visit.sent for visit in seen if visit.sent > BYTES_GOAL} == {}
 
 
+# Statements of the pages that read usage, for those who see it. The transactions count that a request opens itself.
+OF_USAGE = {
+    "orgs/<uuid:org_id>/activity/usage": 9,
+    "orgs/<uuid:org_id>/billing": 9,
+    "orgs/<uuid:org_id>/vendors/<slug:vendor>": QUERY_GOAL,
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("role", "routes"), [("owner", set(OF_USAGE)), ("admin", set(OF_USAGE) - {"orgs/<uuid:org_id>/billing"})]
+)
+def test_pages_with_figures_keep_to_their_statements(role: str, routes: set[str]) -> None:
+    seeded = seed(SMALL)
+    paths = {route: path for route, path in page_paths(seeded.things).items() if route in OF_USAGE}
+    seen = {visit.route: visit.queries for visit in visits(seeded.cast.client(role), paths, times=0)}
+    assert seen.keys() == routes
+    assert {route: queries for route, queries in seen.items() if queries > OF_USAGE[route]} == {}
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", ROLES)
 def test_no_page_asks_more_of_a_larger_organization(role: str) -> None:

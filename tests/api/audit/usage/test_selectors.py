@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 
 from audit.models import RequestAuditEntry, UsageCount, UsageDuration
 from audit.usage.durations import bucket_of, percentile
+from audit.usage.parts import TOOLS, Parts, groups
 from audit.usage.period import Period
 from audit.usage.rollup import roll_up
 from audit.usage.selectors import (
+    _OF_VENDORS,
     Dashboard,
     Usage,
     VendorUsage,
+    daily_usage,
     dashboard,
     days_of_caller,
     savings,
@@ -27,6 +30,7 @@ from audit.usage.selectors import (
 )
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG
 from tests.api.audit.usage.rows import EVENING, calls, log_row, outcome, rows_of, store, undone
+from tests.factories.statements import statements
 
 pytestmark = pytest.mark.django_db
 MARCH = Period(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC), datetime(2026, 3, 31, tzinfo=UTC))
@@ -116,6 +120,9 @@ def assert_parts(rows: Rows, org_id: uuid.UUID, period: Period) -> None:
     all_vendors = vendors(org_id, period)
     found = dashboard(org_id, period, LIST_BYTES)
     assert found == Dashboard(usage(org_id, period), all_vendors, savings(org_id, period, LIST_BYTES))
+    daily = daily_usage(org_id, period)
+    assert (daily.start, daily.end, daily.total) == (found.usage.start, found.usage.end, found.usage.total)
+    assert (daily.user_count, daily.days) == (found.usage.user_count, found.usage.days)
     for slug in ("acme", "globex", "unknown"):
         assert vendors(org_id, period, slug=slug) == [each for each in all_vendors if each.vendor == slug]
     for user_id in {"nobody", *(row.user_id for row in rows)}:
@@ -177,6 +184,7 @@ def test_an_organization_without_calls_has_zeros_and_empty_lists() -> None:
     assert (found.vendors, found.users, found.days, found.mcp, found.cli) == ([], [], [], 0, 0)
     assert vendors(ORG, MARCH) == []
     assert savings(ORG, MARCH, LIST_BYTES).tokens == 0
+    assert (daily_usage(ORG, MARCH).user_count, daily_usage(ORG, MARCH).days) == (0, [])
     assert usage(OTHER_ORG, MARCH).total.calls == 2
 
 
@@ -226,3 +234,21 @@ def test_whole_days_are_read_at_their_own_level() -> None:
     week = Period(NOON.replace(hour=0), NOON.replace(hour=0) + timedelta(days=7), NOON)
     assert usage(ORG, week).total.calls == 168
     assert UsageCount.objects.filter(org_id=ORG).count() == 7
+
+
+def test_rows_that_wait_leave_the_database_as_buckets() -> None:
+    """While no worker rolls up, they are many, and each has a duration of its own."""
+    store(*(log_row(NOON, duration_ms=1_000 + number) for number in range(60)))
+    store(log_row(NOON, org_id=OTHER_ORG, duration_ms=5))
+    found = groups(ORG, Parts.of(MARCH), (TOOLS,), [_OF_VENDORS["bucket"]])
+    assert [(row.first, row.calls, row.amount) for row in found] == [("acme", 60, bucket_of(1_000))]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_dashboard_keeps_no_writer_waiting() -> None:
+    """SQLite has one, and a transaction of Django's begins by taking its place."""
+    store(log_row())
+    with statements() as asked:
+        assert dashboard(ORG, MARCH, LIST_BYTES).usage.total.calls == 1
+        assert daily_usage(ORG, MARCH).user_count == 1
+    assert not [sql for sql in asked if sql.startswith("BEGIN")]
