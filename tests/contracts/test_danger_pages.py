@@ -20,6 +20,7 @@ OTHERWISE = {
     "oauth_ext/service_client_delete.html",
     "orgs/default_access.html",  # a preview that gives or takes
     "support/action.html",  # asks for a reason, for each action of staff
+    "proxy/_item_list.html",
     "proxy/_tool_list.html",  # a question inside the editor
 }
 SOURCES = {path.relative_to(TEMPLATES).as_posix(): path.read_text() for path in TEMPLATES.rglob("*.html")}

@@ -1,4 +1,4 @@
-"""What counts as a leak of our inside in an answer."""
+"""Words of our inside in an answer are a leak, unless the request had them."""
 
 from __future__ import annotations
 
