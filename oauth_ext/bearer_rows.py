@@ -69,23 +69,20 @@ class ClientRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 def client_rows(organization: Organization, *, vendor: str) -> list[ClientRow]:
-    """Of the service clients that have not expired, by name, with their lists of one vendor. No bearer gave them."""
-    lists = (
-        Prefetch("tool_allowlists", ServiceClientAllowlist.objects.filter(vendor=vendor)),
-        Prefetch("item_allowlists", ServiceClientItemAllowlist.objects.filter(vendor=vendor)),
-    )
+    """Of the service clients that have not expired, by name, with their tools of one vendor. No bearer gave them."""
+    lists = Prefetch("tool_allowlists", ServiceClientAllowlist.objects.filter(vendor=vendor))
     found = Client.objects.filter(organization=organization, expires_at__gt=clock.now()).order_by("name", "id")
-    return [_client_row(each) for each in found.prefetch_related("restricted_vendors", *lists)]
+    return [_client_row(each) for each in found.prefetch_related("restricted_vendors", lists)]
 
 
 def client_row(client: Client) -> ClientRow:
-    """Of one service client, with its lists of every vendor. No bearer gave it."""
-    prefetch_related_objects([client], "restricted_vendors", "tool_allowlists", "item_allowlists")
+    """Of one service client, with its tools of every vendor. No bearer gave it."""
+    prefetch_related_objects([client], "restricted_vendors", "tool_allowlists")
     return _client_row(client)
 
 
 def _client_row(client: Client) -> ClientRow:
-    """The row of a client whose lists are prefetched."""
+    """The row of a client whose lists of tools are prefetched. It says nothing of resources and prompts."""
     return ClientRow(
         pk=client.pk,
         client_id=client.client_id,
@@ -98,7 +95,6 @@ def _client_row(client: Client) -> ClientRow:
         tool_mode=ToolMode(client.tool_mode),
         allowlists=[(row.vendor, row.tools) for row in client.tool_allowlists.all()],
         acts_for_people=client.acts_for_people,
-        item_lists=[(row.vendor, row.kind, row.entries) for row in client.item_allowlists.all()],
         lists_compactly=client.lists_compactly,
     )
 

@@ -112,7 +112,7 @@ def test_the_role_page_says_what_each_role_opens(site: Site) -> None:
     assert "Can use all connected vendors (2)." in page
     assert "none of the 2 connected vendors" in page
     ServerAccess.objects.create(organization=site.cast.org, membership=member_row(site), vendor="other")
-    assert "Member would have 1 of 2: Other." in text(site.owner().get(path(site, "member-role", "member")))
+    assert "Member would keep 1 of 2 vendors: Other." in text(site.owner().get(path(site, "member-role", "member")))
     assert "cannot" not in page
     assert 'value="member" checked' in page
 
