@@ -184,10 +184,9 @@ class VendorListening:
 
     async def _pause(self, failures: int) -> None:
         """Shorter if somebody asks meanwhile; never so short that asking would be a flood."""
-        longest_s = min(FIRST_PAUSE_S * 2 ** (failures - 1), LONGEST_PAUSE_S)
         self._changed.clear()
         await asyncio.sleep(FIRST_PAUSE_S)
-        await _either(self._changed.wait(), asyncio.sleep(longest_s * random.uniform(0.5, 1.0)))  # noqa: S311
+        await _either(self._changed.wait(), asyncio.sleep(_longest_pause_s(failures) * random.uniform(0.5, 1.0)))  # noqa: S311
 
     # --- vendors of the earlier revisions -----------------------------------------------------------------------------
 
@@ -318,6 +317,11 @@ class VendorListening:
                 for interest in interests:
                     interest.is_rejected = True
                     interest.wake()
+
+
+def _longest_pause_s(failures: int) -> float:
+    # Of a vendor that was away for half a day, the whole power would be past any float.
+    return min(FIRST_PAUSE_S * 2 ** min(failures - 1, 10), LONGEST_PAUSE_S)
 
 
 def _named(own: str) -> Mapping[str, Any]:
