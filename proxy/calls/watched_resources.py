@@ -9,6 +9,7 @@ import structlog
 
 from proxy.calls.decide import may_use_items
 from proxy.calls.open_destination import usable_now
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.outcomes import Denied
 from proxy.protocol.item_kinds import Capability
 from proxy.request_context import RequestContext
@@ -22,9 +23,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Watched:
-    """`held`: None while there is no place for it, or no usable token: it is tried again."""
+    """`held`: None while there is no place for it, or no usable token: it is tried again.
+
+    `has_gap`: it may have changed while the stream did not listen.
+    """
 
     subscription: Subscription
+    has_gap: bool
     held: HeldInterest | None = None
 
 
@@ -47,11 +52,12 @@ class WatchedResources:
     async def watch(self, subscriptions: Iterable[Subscription], *, has_gap: bool = False) -> None:
         """These and no others. `has_gap`: their resources may have changed while no stream told of it."""
         wanted = {each.address: each for each in subscriptions}
-        for address in self._watched.keys() - wanted.keys():
-            self._drop(address)
+        for address, each in list(self._watched.items()):
+            if wanted.get(address) != each.subscription:  # it may lead to another vendor by now
+                self._drop(address)
         for address in wanted.keys() - self._watched.keys():
-            found = self._watched[address] = _Watched(wanted[address])
-            await self._judge(found, has_gap=has_gap)
+            found = self._watched[address] = _Watched(wanted[address], has_gap)
+            await self._judge(found)
 
     async def review(self) -> list[str]:
         """Judge all again, by the caller's rights of now. Returns the addresses that the caller may not hear of any
@@ -78,8 +84,8 @@ class WatchedResources:
         for address in list(self._watched):
             self._drop(address)
 
-    async def _judge(self, watched: _Watched, *, has_gap: bool = False) -> None:
-        """Listen where the caller's credential leads now, or watch it no longer."""
+    async def _judge(self, watched: _Watched) -> None:
+        """Listen where the caller's credential leads now and nowhere else, or watch it no longer."""
         context, found = self._context, watched.subscription
         vendor = context.caller.catalog.get(found.vendor)
         if vendor is None:
@@ -87,34 +93,44 @@ class WatchedResources:
             return
         try:
             usable = await usable_now(context, vendor)
-        except VendorProblem as problem:  # no token at the moment
-            log.info("resource not listened to", vendor=vendor.slug, fault=problem.fault.value)
+        except (VendorProblem, DatabaseUnavailable) as problem:  # no token at the moment
+            log.info("resource not listened to", vendor=vendor.slug, fault=type(problem).__name__)
+            self._leave(watched)
             return
         caller = context.caller
         denied = may_use_items(caller.principal, caller.organization, vendor)
         if isinstance(usable, Denied) or denied is not None:
             self._drop(found.address)
-            return
-        if context.runtime.items.may_have(Capability.UPDATES, usable[1].key):
-            self._listen(watched, usable[1], has_gap=has_gap)
+        elif context.runtime.items.may_have(Capability.UPDATES, usable[1].key):
+            self._listen(watched, usable[1])
+        else:
+            self._leave(watched)
 
-    def _listen(self, watched: _Watched, destination: Destination, *, has_gap: bool) -> None:
+    def _listen(self, watched: _Watched, destination: Destination) -> None:
         former, hub = watched.held, self._context.runtime.listening
         if former is not None and former.key == destination.key:
             return
-        if watched.subscription.address not in self._watched:
+        if self._watched.get(watched.subscription.address) is not watched:
             return  # the stream has ended meanwhile
         try:
-            watched.held = hub.take(
+            held = hub.take(
                 *(self._context.caller.principal, destination, watched.subscription.own, self._wake),
                 is_promised=True,
-                has_gap=has_gap or former is not None,  # with another credential it may be another resource
+                has_gap=watched.has_gap or former is not None,  # with another credential it may be another resource
             )
         except VendorProblem as problem:
             log.info("resource not listened to", vendor=destination.key.vendor, fault=problem.detail)
-            watched.held = None
+            self._leave(watched)
+            return
+        watched.held, watched.has_gap = held, False
         if former is not None:
             hub.give_back(former)
+
+    def _leave(self, watched: _Watched) -> None:
+        """Until it is judged again: a former credential may lead to things that the caller has lost."""
+        held, watched.held, watched.has_gap = watched.held, None, True
+        if held is not None:
+            self._context.runtime.listening.give_back(held)
 
     def _drop(self, address: str) -> None:
         watched = self._watched.pop(address, None)

@@ -6,26 +6,36 @@ docs/decisions/0113
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from proxy import runtime
-from proxy.calls import subscribe_item
+from proxy.calls import subscribe_item, watched_resources
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.vendors import listening
 from proxy.vendors.listening import VendorListening
+from proxy.views import change_streams
 from tests.api.proxy.asking import session_of
 from tests.api.proxy.conftest import Agent
+from tests.api.proxy.streams import Stream
 from tests.api.proxy.test_subscriptions import (
     EXPOSED,
     OWN,
+    UPDATED,
     _impatient,
     listening_to,
+    silent,
     subscribe,
     until,
+    update,
     vendor,
 )
-from tests.factories.tenant import Tenant
+from tests.factories.tenant import Tenant, connect
+from tests.factories.threads import in_thread
 from tests.fakes.updating_vendor import UpdatingVendor
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +58,21 @@ async def test_the_longest_addresses_of_one_session_are_read_by_a_stream(
     async with listening_to(tenant.agent_key, session) as stream:
         heard: set[Any] = {(await stream.read() or {})["params"]["uri"] for _ in range(50)}
         assert heard == {EXPOSED, *longest}
+
+
+@contextlib.asynccontextmanager
+async def all_from(stream: Stream) -> AsyncIterator[list[dict[str, Any]]]:
+    """All that it says, as it comes."""
+    heard: list[dict[str, Any]] = []
+
+    async def read() -> None:
+        while (message := await stream.read()) is not None:
+            heard.append(message)
+
+    reading = asyncio.ensure_future(read())
+    yield heard
+    reading.cancel()
+    await asyncio.wait([reading])
 
 
 def listenings() -> list[VendorListening]:
@@ -86,3 +111,98 @@ async def test_addresses_that_nobody_waits_for_leave_nothing(
         [found] = listenings()
         assert found._asking == {}
         assert found._interests.keys() == {OWN}
+
+
+async def replace_key(tenant: Tenant, vendor: UpdatingVendor) -> None:
+    vendor.api_key = "new-key"
+    await in_thread(lambda: connect(tenant.organization, tenant.owner, apiKey="new-key"))
+
+
+async def test_a_former_credential_is_not_listened_with(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its account may be another one; with the new one the vendor announces nothing."""
+    if vendor.is_modern:
+        pytest.skip("it is not asked again what it declares")
+    monkeypatch.setattr(change_streams, "LOOK_EVERY_S", 2.0)
+    monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        async with all_from(stream) as heard:
+            await asyncio.sleep(0.3)
+            heard.clear()
+            vendor.announces = False
+            await replace_key(tenant, vendor)
+            await agent.rpc(tenant.agent_key, "resources/list")
+            await until(lambda: not listenings())
+            await vendor.announce(OWN, to_all=True)
+            await asyncio.sleep(0.3)
+        assert UPDATED not in {each["method"] for each in heard}
+
+
+async def test_a_stream_outlives_a_database_that_is_away(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token of a sign-in cannot be renewed then. What changed meanwhile is told."""
+    session = await session_of(agent, tenant.agent_key)
+
+    async def away(*values: object) -> None:
+        raise DatabaseUnavailable
+
+    async with listening_to(tenant.agent_key, session) as stream:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        with monkeypatch.context() as patch:
+            patch.setattr(watched_resources, "usable_now", away)
+            await replace_key(tenant, vendor)
+            await until(lambda: runtime.current().listening.taken <= 1)
+        while (await stream.read() or {})["method"] != UPDATED:
+            pass
+
+
+async def test_what_changed_while_a_stream_had_no_place_is_told(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
+    sessions = [await session_of(agent, tenant.agent_key) for _ in range(2)]
+    async with listening_to(tenant.agent_key, sessions[0]) as first:
+        for session in sessions:
+            await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        await asyncio.sleep(0.2)
+        with monkeypatch.context() as full:
+            full.setattr(runtime.current().listening._places, "_most", (10, 10, 10, 0))
+            second = listening_to(tenant.agent_key, sessions[1])
+            await second.begin()
+            await vendor.announce(OWN)
+            assert await first.read() == update()
+            await silent(second, 0.2)
+        assert await second.read() == update()
+        await second.__aexit__()
+
+
+async def test_an_address_that_leads_elsewhere_by_now(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A vendor's own address may be another vendor's later."""
+    monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
+    find = subscribe_item.find_resource
+
+    async def find_elsewhere(*values: Any) -> Any:
+        return replace(await find(*values), own="file:///notes.md")
+
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        monkeypatch.setattr(subscribe_item, "find_resource", find_elsewhere)
+        await subscribe(agent, tenant.agent_key, session)
+        async with all_from(stream) as heard:
+            await until(lambda: [set(each._interests) for each in listenings()] == [{"file:///notes.md"}])
+            await until(lambda: "file:///notes.md" in vendor.wanted)
+            await asyncio.sleep(0.3)
+            heard.clear()
+            await vendor.announce("file:///notes.md")
+            await until(lambda: heard == [update()])
