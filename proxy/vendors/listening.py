@@ -325,7 +325,7 @@ class VendorListening:
 
 def _longest_pause_s(failures: int) -> float:
     # Of a vendor that was away for half a day, the whole power would be past any float.
-    return min(FIRST_PAUSE_S * 2 ** min(failures - 1, 10), LONGEST_PAUSE_S)
+    return min(FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE_S)
 
 
 def _named(own: str) -> Mapping[str, Any]:

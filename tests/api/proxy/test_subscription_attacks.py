@@ -37,6 +37,7 @@ from tests.api.proxy.test_subscriptions import (
 from tests.factories.tenant import Tenant, connect
 from tests.factories.threads import in_thread
 from tests.fakes.updating_vendor import UpdatingVendor
+from tests.fakes.updating_vendor import _event as event
 
 pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["_impatient", "vendor"]
@@ -206,3 +207,41 @@ async def test_an_address_that_leads_elsewhere_by_now(
             heard.clear()
             await vendor.announce("file:///notes.md")
             await until(lambda: heard == [update()])
+
+
+async def test_a_vendor_that_misuses_its_stream(agent: Agent, tenant: Tenant, vendor: UpdatingVendor) -> None:
+    """Questions are refused, nonsense and floods end the stream, and the next one tells what may have changed."""
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        async with all_from(stream) as heard:
+            question = {"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {}}
+            huge = {"jsonrpc": "2.0", "method": UPDATED, "params": {"uri": OWN, "more": "x" * 11 * 1024 * 1024}}
+            lies = {"jsonrpc": "2.0", "method": UPDATED, "params": {"uri": ["test://x"]}}
+            result = {"jsonrpc": "2.0", "id": 999, "result": {}}
+            for each in (question, lies, result, update(OWN)):
+                await vendor.open_streams[-1].response.write(event(each))
+            await until(lambda: heard == [update()])
+            heard.clear()
+            for said in (event(huge), b"data: no json\n\n"):
+                with contextlib.suppress(ConnectionError):
+                    await vendor.open_streams[-1].response.write(said)
+                await until(lambda: heard == [update()])
+                heard.clear()
+            assert "result" in (await agent.rpc(tenant.agent_key, "tools/list")).json()
+
+
+async def test_a_vendor_that_ends_its_streams_is_asked_ever_more_rarely(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "FIRST_PAUSE_S", 0.2)
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream, all_from(stream):
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        ends_s = asyncio.get_running_loop().time() + 3.0
+        while asyncio.get_running_loop().time() < ends_s:
+            vendor.end_streams()
+            await asyncio.sleep(0.02)
+        assert vendor.seen["GET"] + vendor.seen["subscriptions/listen"] <= 7
