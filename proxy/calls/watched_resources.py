@@ -39,6 +39,7 @@ class WatchedResources:
     def __init__(self, context: RequestContext, wake: Callable[[], None]) -> None:
         self._context, self._wake = context, wake
         self._watched: dict[str, _Watched] = {}
+        self._refused: dict[str, Subscription] = {}  # by their vendors, and the caller was told
 
     @property
     def addresses(self) -> list[str]:
@@ -55,6 +56,7 @@ class WatchedResources:
         for address, each in list(self._watched.items()):
             if wanted.get(address) != each.subscription:  # it may lead to another vendor by now
                 self._drop(address)
+        self._refused = {address: each for address, each in self._refused.items() if wanted.get(address) == each}
         for address in wanted.keys() - self._watched.keys():
             found = self._watched[address] = _Watched(wanted[address], has_gap)
             await self._judge(found)
@@ -75,8 +77,11 @@ class WatchedResources:
             if interest is None or not interest.has_news:
                 continue
             interest.has_news = False
-            found.append(address)
+            if not (interest.is_refused and address in self._refused):
+                found.append(address)
+            self._refused.pop(address, None)
             if interest.is_refused:  # told for the last time: a read says what is there now
+                self._refused[address] = each.subscription
                 self._drop(address)
         return found
 

@@ -245,3 +245,29 @@ async def test_a_vendor_that_ends_its_streams_is_asked_ever_more_rarely(
             vendor.end_streams()
             await asyncio.sleep(0.02)
         assert vendor.seen["GET"] + vendor.seen["subscriptions/listen"] <= 7
+
+
+async def test_a_vendor_that_refuses_later_is_told_of_once(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked again in a while, and what changed meanwhile is told once it agrees."""
+    monkeypatch.setattr(change_streams, "READ_AGAIN_S", 0.2)
+    monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        await asyncio.sleep(0.3)
+        heard.clear()
+        vendor.errors["resources/subscribe"] = {"code": -32603, "message": "not now"}
+        vendor.keeps_none = True
+        vendor.end_streams()
+        await until(lambda: heard == [update()])
+        asked = vendor.seen["resources/subscribe"] + vendor.seen["subscriptions/listen"]
+        await asyncio.sleep(1.5)
+        assert heard == [update()]
+        assert vendor.seen["resources/subscribe"] + vendor.seen["subscriptions/listen"] > asked
+        heard.clear()
+        vendor.errors.clear()
+        vendor.keeps_none = False
+        await until(lambda: heard == [update()])
