@@ -114,7 +114,7 @@ class SharedChanges:
             # The client of a session waits for the first notification.
             if not self._sessions:
                 await asyncio.sleep(GATHER_S)
-            # What comes while this is being written is written next: others may have read this one by then.
+            # Changes that come while these are being written are written next: others may have read these by then.
             lists, self._lists = self._lists, set()
             sessions, self._sessions = self._sessions, set()
             is_all, self._is_all = self._is_all, False

@@ -97,7 +97,7 @@ class VendorListening:
         if not interests:
             self._interests.pop(interest.own, None)
             self._lost.discard(interest.own)
-            self._end_asking(interest.own, errors.unavailable())  # nobody waits: only the entry is left
+            self._end_asking(interest.own, errors.unavailable())  # no caller waits: the entry alone is left
             self._changed.set()
 
     async def confirmed(self, own: str, *, deadline: float) -> None:

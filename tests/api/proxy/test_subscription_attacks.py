@@ -146,7 +146,7 @@ async def test_a_former_credential_is_not_listened_with(
 async def test_a_stream_outlives_a_database_that_is_away(
     agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The token of a sign-in cannot be renewed then. What changed meanwhile is told."""
+    """A sign-in’s token cannot be renewed then. A change meanwhile is told."""
     session = await session_of(agent, tenant.agent_key)
 
     async def away(*values: object) -> None:
@@ -250,7 +250,7 @@ async def test_a_vendor_that_ends_its_streams_is_asked_ever_more_rarely(
 async def test_a_vendor_that_refuses_later_is_told_of_once(
     agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked again in a while, and what changed meanwhile is told once it agrees."""
+    """It is asked again in a while, and a change meanwhile is told once it agrees."""
     monkeypatch.setattr(change_streams, "READ_AGAIN_S", 0.2)
     monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
     session = await session_of(agent, tenant.agent_key)

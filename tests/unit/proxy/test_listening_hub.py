@@ -1,4 +1,4 @@
-"""The bounds of listening: nobody takes the places of others. docs/decisions/0113"""
+"""The bounds of listening: no tenant takes the places of others. docs/decisions/0113"""
 
 from __future__ import annotations
 
