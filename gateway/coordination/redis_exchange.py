@@ -16,6 +16,15 @@ from gateway.coordination.store import CoordinationUnavailable
 TIMEOUT_S = 0.5
 LONGEST_WAIT_S = 5.0  # of one blocking read
 
+# One step: of two processes one gets the last place, and no table stays without an end.
+_SET_FIELD = """
+local is_new = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0
+if is_new and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[4]) then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 1
+"""
+
 
 class RedisExchange:
     """Implements Exchange. Each command has one key."""
@@ -53,12 +62,7 @@ class RedisExchange:
 
     async def set_field(self, name: str, field: bytes, value: bytes, *, ttl_s: int, most: int) -> bool:
         key = self._key(name)
-        is_new = await _execute(self._redis, "HSET", key, field, value)
-        await _execute(self._redis, "EXPIRE", key, ttl_s)
-        if not is_new or cast("int", await _execute(self._redis, "HLEN", key)) <= most:
-            return True
-        await _execute(self._redis, "HDEL", key, field)
-        return False
+        return await _execute(self._redis, "EVAL", _SET_FIELD, 1, key, field, value, ttl_s, most) == 1
 
     async def remove_field(self, name: str, field: bytes) -> None:
         await _execute(self._redis, "HDEL", self._key(name), field)

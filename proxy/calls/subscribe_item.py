@@ -30,6 +30,10 @@ CONFIRM_WITHIN_S = 8.0
 # For the stream to take over, in this process. In another one it asks the vendor itself.
 HELD_S = 10.0
 NOT_ANNOUNCED = "The vendor of this resource does not announce its changes."
+# Of an address, in UTF-8: what a session may keep then fits into one reply of the exchange. A longer reply closes the
+# connection to it, which all organizations share.
+MAX_KEPT_BYTES = 8 * 1024
+TOO_LONG = f"The address of a subscription must have at most {MAX_KEPT_BYTES} bytes."
 TOO_MANY_OF_SESSION = "The session is subscribed to too many resources."
 TOO_MANY_OF_ORGANIZATION = "The organization has subscribed to too many resources within an hour."
 
@@ -65,6 +69,8 @@ async def confirm(context: RequestContext, call: ItemCall) -> Confirmed | ItemOu
 
 
 async def _subscribe(context: RequestContext, call: ItemCall, row: OpenCall) -> ItemOutcome:
+    if not call.fault and len(call.name.encode()) > MAX_KEPT_BYTES:
+        call = replace(call, fault=TOO_LONG)
     confirmed = await _confirmed(context, call, row)
     if not isinstance(confirmed, Confirmed):
         return confirmed

@@ -13,6 +13,7 @@ from orgs.allowed_items import ItemType
 from proxy.calls.find_tool import FIND_DEADLINE_S
 from proxy.calls.item_rights import rights_to
 from proxy.calls.open_destination import usable_now
+from proxy.hot_path_database import DatabaseUnavailable
 from proxy.outcomes import Denied
 from proxy.protocol.item_kinds import Capability
 from proxy.request_context import RequestContext
@@ -26,9 +27,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _Watched:
-    """`held`: None while there is no place for it, or no usable token: it is tried again."""
+    """`held`: None while there is no place for it, or no usable token: it is tried again.
+
+    `has_gap`: it may have changed while the stream did not listen.
+    """
 
     subscription: Subscription
+    has_gap: bool
     held: HeldInterest | None = None
 
 
@@ -38,6 +43,7 @@ class WatchedResources:
     def __init__(self, context: RequestContext, wake: Callable[[], None]) -> None:
         self._context, self._wake = context, wake
         self._watched: dict[str, _Watched] = {}
+        self._refused: dict[str, Subscription] = {}  # by their vendors, and the caller was told
 
     @property
     def addresses(self) -> list[str]:
@@ -51,11 +57,13 @@ class WatchedResources:
     async def watch(self, subscriptions: Iterable[Subscription], *, has_gap: bool = False) -> None:
         """These and no others. `has_gap`: their resources may have changed while no stream told of it."""
         wanted = {each.address: each for each in subscriptions}
-        for address in self._watched.keys() - wanted.keys():
-            self._drop(address)
+        for address, each in list(self._watched.items()):
+            if wanted.get(address) != each.subscription:  # it may lead to another vendor by now
+                self._drop(address)
+        self._refused = {address: each for address, each in self._refused.items() if wanted.get(address) == each}
         for address in wanted.keys() - self._watched.keys():
-            found = self._watched[address] = _Watched(wanted[address])
-            await self._judge(found, has_gap=has_gap)
+            found = self._watched[address] = _Watched(wanted[address], has_gap)
+            await self._judge(found)
 
     async def review(self) -> list[str]:
         """Judge all again, by the caller's rights of now. Returns the addresses that the caller may not hear of any
@@ -73,8 +81,11 @@ class WatchedResources:
             if interest is None or not interest.has_news:
                 continue
             interest.has_news = False
-            found.append(address)
+            if not (interest.is_refused and address in self._refused):
+                found.append(address)
+            self._refused.pop(address, None)
             if interest.is_refused:  # told for the last time: a read says what is there now
+                self._refused[address] = each.subscription
                 self._drop(address)
         return found
 
@@ -82,8 +93,8 @@ class WatchedResources:
         for address in list(self._watched):
             self._drop(address)
 
-    async def _judge(self, watched: _Watched, *, has_gap: bool = False) -> None:
-        """Listen where the caller's credential leads now, or watch it no longer."""
+    async def _judge(self, watched: _Watched) -> None:
+        """Listen where the caller's credential leads now and nowhere else, or watch it no longer."""
         context, found = self._context, watched.subscription
         vendor = context.caller.catalog.get(found.vendor)
         if vendor is None:
@@ -91,14 +102,18 @@ class WatchedResources:
             return
         try:
             usable = await usable_now(context, vendor)
-            if isinstance(usable, Denied) or await self._refused(vendor, usable[1], found.own) is not None:
-                self._drop(found.address)
-                return
-        except VendorProblem as problem:  # no token at the moment, or the tools of an app are not known
-            log.info("resource not listened to", vendor=vendor.slug, fault=problem.fault.value)
+            is_refused = isinstance(usable, Denied) or await self._refused(vendor, usable[1], found.own) is not None
+        # No token at the moment, or the tools of an app are not known.
+        except (VendorProblem, DatabaseUnavailable) as problem:
+            log.info("resource not listened to", vendor=vendor.slug, fault=type(problem).__name__)
+            self._leave(watched)
             return
-        if context.runtime.items.may_have(Capability.UPDATES, usable[1].key):
-            self._listen(watched, usable[1], has_gap=has_gap)
+        if isinstance(usable, Denied) or is_refused:
+            self._drop(found.address)
+        elif context.runtime.items.may_have(Capability.UPDATES, usable[1].key):
+            self._listen(watched, usable[1])
+        else:
+            self._leave(watched)
 
     async def _refused(self, vendor: Vendor, destination: Destination, own: str) -> Denied | None:
         """Raises: VendorProblem."""
@@ -106,23 +121,31 @@ class WatchedResources:
         rights = await rights_to(self._context, vendor, destination, own, deadline=deadline)
         return rights.refused(ItemType.RESOURCES, own)
 
-    def _listen(self, watched: _Watched, destination: Destination, *, has_gap: bool) -> None:
+    def _listen(self, watched: _Watched, destination: Destination) -> None:
         former, hub = watched.held, self._context.runtime.listening
         if former is not None and former.key == destination.key:
             return
-        if watched.subscription.address not in self._watched:
+        if self._watched.get(watched.subscription.address) is not watched:
             return  # the stream has ended meanwhile
         try:
-            watched.held = hub.take(
+            held = hub.take(
                 *(self._context.caller.principal, destination, watched.subscription.own, self._wake),
                 is_promised=True,
-                has_gap=has_gap or former is not None,  # with another credential it may be another resource
+                has_gap=watched.has_gap or former is not None,  # with another credential it may be another resource
             )
         except VendorProblem as problem:
             log.info("resource not listened to", vendor=destination.key.vendor, fault=problem.detail)
-            watched.held = None
+            self._leave(watched)
+            return
+        watched.held, watched.has_gap = held, False
         if former is not None:
             hub.give_back(former)
+
+    def _leave(self, watched: _Watched) -> None:
+        """Until it is judged again: a former credential may lead to things that the caller has lost."""
+        held, watched.held, watched.has_gap = watched.held, None, True
+        if held is not None:
+            self._context.runtime.listening.give_back(held)
 
     def _drop(self, address: str) -> None:
         watched = self._watched.pop(address, None)

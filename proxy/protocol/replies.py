@@ -10,6 +10,7 @@ from proxy.protocol import reserved_meta
 
 MAX_ERROR_TEXT_BYTES: Final = 4 * 1024
 MAX_UPDATE_BYTES: Final = 64 * 1024  # of a change that is announced; larger ones have no address that anybody uses
+MAX_ACKNOWLEDGEMENT_BYTES: Final = 256 * 1024  # of the subscriptions of one stream
 MAX_REFUSAL_BYTES: Final = 64 * 1024  # of an HTTP error's body; larger ones are not parsed
 # Limits of a parsed result: megabytes of table rows have fewer objects, and no tool answers in so many blocks.
 MAX_OBJECTS: Final = 500_000
@@ -254,7 +255,9 @@ def updated_address(raw_notification: bytes) -> str | None:
 
 
 def honoured_addresses(raw_notification: bytes) -> frozenset[str]:
-    """The resource subscriptions in `notifications/subscriptions/acknowledged`."""
+    """The resource subscriptions in `notifications/subscriptions/acknowledged`; none in one that is too long."""
+    if len(raw_notification) > MAX_ACKNOWLEDGEMENT_BYTES:
+        return frozenset()
     try:
         return frozenset(_acknowledgements.decode(raw_notification).params.notifications.resource_subscriptions)
     except (msgspec.DecodeError, RecursionError):

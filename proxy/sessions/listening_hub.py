@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
+from functools import partial
 
 from orgs.principal import Principal
 from proxy.sessions.shared_places import SharedPlaces
@@ -14,6 +15,8 @@ from proxy.vendors import errors
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.listening import Interest, VendorListening
 from proxy.vendors.pool import SessionPool
+
+_ALL = ("all",)  # no vendor is called so
 
 
 class HeldInterest:
@@ -49,7 +52,7 @@ class ListeningHub:
     @property
     def taken(self) -> int:
         """Interests."""
-        return self._places.taken("all")
+        return self._places.taken(_ALL)
 
     @property
     def stream_count(self) -> int:
@@ -69,17 +72,19 @@ class ListeningHub:
 
         `is_promised`: as in `Interest`. `has_gap`: a change may have been missed before, even if others listened.
         """
-        key = destination.key
-        holders = ("all", key.vendor, principal.org_id, (principal.org_id, principal.subject))
+        key, server = destination.key, _server_of(destination)
+        holders = (_ALL, server, principal.org_id, (principal.org_id, principal.subject))
         if not self._places.take(*holders):
             raise errors.unavailable("Too many resources are subscribed to.")
         listening = self._listenings.get(key)
         if listening is None:
-            streams = (key.vendor, (key.org_id, key.vendor))
+            streams = (server, (key.org_id, key.vendor))
             if not self._streams.take(*streams):
                 self._places.give_back(*holders)
                 raise errors.unavailable("The gateway listens to this vendor with too many credentials.")
-            listening = self._listenings[key] = VendorListening(self._pool, destination, lambda: self._end(key))
+            listening = self._listenings[key] = VendorListening(
+                self._pool, destination, partial(self._end, key, streams)
+            )
         listening.destination = destination  # an equal key may have a newer one: of a credential that was sealed again
         held = HeldInterest(Interest(own, wake, is_promised=is_promised), key, holders)
         listening.add(held.interest, has_gap=has_gap)
@@ -106,6 +111,12 @@ class ListeningHub:
         if listening is not None:
             listening.updated(address)
 
-    def _end(self, key: PoolKey) -> None:
+    def _end(self, key: PoolKey, streams: tuple[Hashable, ...]) -> None:
         del self._listenings[key]
-        self._streams.give_back(key.vendor, (key.org_id, key.vendor))
+        self._streams.give_back(*streams)
+
+
+def _server_of(destination: Destination) -> Hashable:
+    """Organizations share the connections to an address of the catalog, and those to no other."""
+    key = destination.key
+    return ("server", key.vendor, None if destination.fixed_address else key.org_id)

@@ -68,8 +68,10 @@ class SharedChanges:
 
     def list_changed(self, org_id: UUID, place: bytes, name: str) -> None:
         """A vendor announced it. Streams of all processes are told in a moment."""
+        changed = (org_id.bytes, place, name)
+        self._told_here.discard(changed)
         if len(self._lists) < MAX_WAITING:
-            self._lists.add((org_id.bytes, place, name))
+            self._lists.add(changed)
         else:
             self._is_all = True
         self._tell()
@@ -112,23 +114,32 @@ class SharedChanges:
             # The client of a session waits for the first notification.
             if not self._sessions:
                 await asyncio.sleep(GATHER_S)
+            # Changes that come while these are being written are written next: others may have read these by then.
+            lists, self._lists = self._lists, set()
+            sessions, self._sessions = self._sessions, set()
+            is_all, self._is_all = self._is_all, False
             # A client that is told may ask any process, so the others are to know by then.
-            batch = _Batch(self._sender, tuple(self._lists), tuple(self._sessions), self._is_all)
+            batch = _Batch(self._sender, tuple(lists), tuple(sessions), is_all)
             try:
                 await self._exchange.append(LOG, seal(self._key, msgspec.msgpack.encode(batch), _AAD), KEPT_S)
             except CoordinationUnavailable as fault:
                 log.info("changes not told to other processes", fault=str(fault))
-                self._announce(set(batch.lists) - self._told_here)
-                self._told_here.update(batch.lists)
+                self._announce(lists - self._told_here)
+                self._told_here |= lists
+                self._keep(lists, sessions, is_all=is_all)
                 await asyncio.sleep(_PAUSE_S)
                 continue
-            self._announce(set(batch.lists) - self._told_here)
-            self._told_here.difference_update(batch.lists)
-            self._lists.difference_update(batch.lists)
-            if batch.is_all:
+            self._announce(lists - self._told_here)
+            self._told_here -= lists
+            if is_all:
                 self._streams.announce_all()
-            self._sessions.difference_update(batch.sessions)
-            self._is_all = self._is_all and not batch.is_all
+
+    def _keep(self, lists: set[tuple[bytes, bytes, str]], sessions: set[bytes], *, is_all: bool) -> None:
+        """For the next try, with what has come meanwhile, as far as there is room."""
+        more_lists, more_sessions = lists | self._lists, sessions | self._sessions
+        has_room = max(len(more_lists), len(more_sessions)) <= MAX_WAITING
+        self._lists, self._sessions = (more_lists, more_sessions) if has_room else (lists, sessions)
+        self._is_all = self._is_all or is_all or not has_room
 
     def _announce(self, lists: Iterable[tuple[bytes, bytes, str]]) -> None:
         for org_id, place, name in lists:

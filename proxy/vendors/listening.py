@@ -34,6 +34,7 @@ STEADY_S = 60.0  # a stream that lasted so long was none that fails
 LINGER_S = 2.0  # without an address, before the vendor's stream is left
 SETTLE_S = 0.05  # for addresses that come together
 ASKED_AT_ONCE = 8
+ASK_WITHIN_S = 6.0  # less than a caller waits for the answer to its own address
 ASK_AGAIN_S = 15.0
 END_LOOK_S = 2.0  # between looks at whether the session is still the one that calls use
 MAX_PARENTS = 64  # of an announced address
@@ -96,6 +97,7 @@ class VendorListening:
         if not interests:
             self._interests.pop(interest.own, None)
             self._lost.discard(interest.own)
+            self._end_asking(interest.own, errors.unavailable())  # no caller waits: the entry alone is left
             self._changed.set()
 
     async def confirmed(self, own: str, *, deadline: float) -> None:
@@ -184,10 +186,9 @@ class VendorListening:
 
     async def _pause(self, failures: int) -> None:
         """Shorter if somebody asks meanwhile; never so short that asking would be a flood."""
-        longest_s = min(FIRST_PAUSE_S * 2 ** (failures - 1), LONGEST_PAUSE_S)
         self._changed.clear()
         await asyncio.sleep(FIRST_PAUSE_S)
-        await _either(self._changed.wait(), asyncio.sleep(longest_s * random.uniform(0.5, 1.0)))  # noqa: S311
+        await _either(self._changed.wait(), asyncio.sleep(_longest_pause_s(failures) * random.uniform(0.5, 1.0)))  # noqa: S311
 
     # --- vendors of the earlier revisions -----------------------------------------------------------------------------
 
@@ -221,7 +222,9 @@ class VendorListening:
         found: list[tuple[str, replies.VendorResult | replies.RpcError | VendorProblem]] = []
         for start in range(0, len(addresses), ASKED_AT_ONCE):
             some = addresses[start : start + ASKED_AT_ONCE]
-            deadline = asyncio.get_running_loop().time() + self.destination.timeout_s
+            if method == SUBSCRIBE:  # those who wanted the others may have left meanwhile
+                some = [own for own in some if own in self._interests]
+            deadline = asyncio.get_running_loop().time() + min(self.destination.timeout_s, ASK_WITHIN_S)
             requests = (session.request(method, _named(own), deadline=deadline) for own in some)
             answers = await asyncio.gather(*requests, return_exceptions=True)
             for own, answer in zip(some, answers, strict=True):
@@ -318,6 +321,11 @@ class VendorListening:
                 for interest in interests:
                     interest.is_rejected = True
                     interest.wake()
+
+
+def _longest_pause_s(failures: int) -> float:
+    # Of a vendor that was away for half a day, the whole power would be past any float.
+    return min(FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE_S)
 
 
 def _named(own: str) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from gateway.coordination.exchange import MAX_TAKEN, Exchange
 from gateway.coordination.redis_exchange import RedisExchange
 from gateway.coordination.sqlite_exchange import SQLiteExchange
 from gateway.coordination.store import CoordinationUnavailable
+from proxy.calls.subscribe_item import MAX_KEPT_BYTES
 
 
 def new_exchange(kind: str, folder: Path, prefix: str) -> Exchange:
@@ -80,6 +81,22 @@ async def test_a_table_has_so_many_fields_and_no_more(pair: tuple[Exchange, Exch
     assert await here.set_field("t", b"3", b"c", ttl_s=60, most=2)
     assert (await here.fields("t", ttl_s=60)).keys() == {b"2", b"3"}
     assert await here.fields("another", ttl_s=60) == {}
+
+
+async def test_the_largest_table_of_a_session_is_one_reply(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    value = b"x" * (2 * MAX_KEPT_BYTES + 256)  # the caller's address and the vendor's, sealed
+    for number in range(settings.SUBSCRIPTIONS_OF_SESSION):
+        assert await here.set_field("t", b"%16d" % number, value, ttl_s=60, most=settings.SUBSCRIPTIONS_OF_SESSION)
+    assert len(await there.fields("t", ttl_s=60)) == settings.SUBSCRIPTIONS_OF_SESSION
+
+
+async def test_of_two_at_once_one_gets_the_last_place(pair: tuple[Exchange, Exchange]) -> None:
+    found = await asyncio.gather(*(pair[n].set_field("t", b"%d" % n, b"a", ttl_s=60, most=1) for n in (0, 1)))
+    assert sorted(found) == [False, True]
+    same = await asyncio.gather(*(pair[0].set_field("u", b"%d" % n, b"a", ttl_s=60, most=1) for n in (0, 1)))
+    assert sorted(same) == [False, True]
+    assert len(await pair[1].fields("u", ttl_s=60)) == 1
 
 
 async def test_a_log_is_read_by_all(pair: tuple[Exchange, Exchange]) -> None:

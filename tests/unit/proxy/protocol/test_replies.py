@@ -372,3 +372,7 @@ def test_the_subscriptions_that_a_vendor_acknowledges() -> None:
     assert replies.honoured_addresses(raw) == {"a:b", "c:d"}
     for bad in (b"", b"{}", b'{"params":{"notifications":{"resourceSubscriptions":[1]}}}', b'{"params":{}}'):
         assert replies.honoured_addresses(bad) == frozenset()
+    many = b",".join(b'"%d"' % number for number in range(200_000))
+    flood = b'{"params":{"notifications":{"resourceSubscriptions":[' + many + b"]}}}"
+    assert len(flood) > replies.MAX_ACKNOWLEDGEMENT_BYTES
+    assert replies.honoured_addresses(flood) == frozenset(), "parsing it would stop all other calls for a moment"

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from proxy.vendors.listening import MAX_PARENTS, Interest, _parents
+from proxy.vendors.listening import LONGEST_PAUSE_S, MAX_PARENTS, Interest, _longest_pause_s, _parents
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,8 @@ async def test_an_interest_wakes_its_subscriber() -> None:
     assert not interest.has_news
     interest.tell()
     assert (interest.has_news, event.is_set()) == (True, True)
+
+
+def test_a_vendor_that_is_away_for_days_is_asked_on() -> None:
+    assert [_longest_pause_s(failures) for failures in (1, 2, 3, 7)] == [1.0, 2.0, 4.0, LONGEST_PAUSE_S]
+    assert _longest_pause_s(5_000) == LONGEST_PAUSE_S
