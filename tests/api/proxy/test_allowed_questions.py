@@ -107,3 +107,20 @@ async def test_the_rule_costs_no_statement(
     monkeypatch.setattr(HotPathDatabase, "read", none)
     await call(agent, tenant, session)
     assert vendor.seen["tools/call"] == 2
+
+
+async def test_a_kind_that_is_forbidden_before_the_question_is_not_asked(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor
+) -> None:
+    """The call was admitted under the former rule."""
+    await in_thread(lambda: let_ask(tenant, "elicitation", "sampling"))
+    vendor.questions = [form(), SAMPLING]
+    session = await session_of(agent, tenant.agent_key, CAN)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        await in_thread(lambda: let_ask(tenant, "elicitation"))
+        assert (await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})).status_code == 202
+        [last] = await stream.read_all()
+    assert json.loads(last["result"]["content"][0]["text"]) == [YES, None]
+    assert last["result"]["_meta"]["gateway/refused"] == ["sampling/createMessage"]

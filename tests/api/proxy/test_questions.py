@@ -365,7 +365,7 @@ async def test_rights_that_cannot_be_read_after_an_answer_end_the_call(
         asked = await stream.read()
         assert asked is not None
         answered = {"id": asked["id"], "result": YES}
-        monkeypatch.setattr(ask_caller, "_rights_now", away)  # after the answer's own request was admitted
+        monkeypatch.setattr(ask_caller, "rights_now", away)  # after the answer's own request was admitted
         assert (await say(agent, tenant.agent_key, session, answered)).status_code == 202
         [found] = await stream.read_all()
     assert found["error"]
