@@ -59,6 +59,11 @@ class ItemRights:
             return False
         return not decide.item_limits(self.caller.principal, self.caller.organization, self.vendor, kind)
 
+    def template_count(self, kind: ItemType) -> int:
+        """The templates that each address is compared with."""
+        limits = decide.item_limits(self.caller.principal, self.caller.organization, self.vendor, kind)
+        return sum(len(each.items.templates) for each in limits if each.items is not None)
+
     def _tools_of(self, address: str) -> tuple[AppTool, ...]:
         if self.tools is None:
             return ()

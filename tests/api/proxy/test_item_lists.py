@@ -10,7 +10,9 @@ import pytest
 from oauth_ext.services.service_client_allowlists import set_tool_mode
 from oauth_ext.services.service_client_item_lists import clear_client_item_list, set_client_item_list
 from orgs.services.item_access import clear_item_list, set_item_list
+from proxy.calls import list_items
 from proxy.protocol.item_addresses import exposed
+from proxy.vendors import fair_scheduler
 from proxy.views import change_streams
 from tests.api.proxy.asking import named, session_of
 from tests.api.proxy.conftest import Agent
@@ -283,3 +285,25 @@ async def completes(era: str, agent: Agent, bearer: str, **of: str) -> str:
     params = {"ref": ref, "argument": {"name": "who", "value": "a"}}
     answer = (await request(era, agent, bearer, "completion/complete", params)).json()
     return "ok" if "result" in answer else answer["error"]["data"]["reason"]
+
+
+async def test_many_templates_are_tried_beside_the_event_loop(
+    agent: Agent, tenant: Tenant, vendor: ItemVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1,500 short addresses are less than 64 KiB."""
+    inline: list[int] = []
+    usual = fair_scheduler.run_small_inline
+
+    async def noted(owner: Any, work: Any, size_bytes: int, deadline: float | None = None) -> Any:
+        if getattr(work, "func", None) is list_items._shown and size_bytes <= fair_scheduler.INLINE_BYTES:
+            inline.append(size_bytes)
+        return await usual(owner, work, size_bytes, deadline)
+
+    monkeypatch.setattr(fair_scheduler, "run_small_inline", noted)
+    vendor.lists["resources"], vendor.page_size = [{"uri": f"a:{number}", "name": "x"} for number in range(1_500)], 2_000
+    await allow(tenant, "resources", "a:1")
+    assert await listed("earlier", agent, tenant.agent_key, "resources/list", "resources", "/v1/mcp") == ["a:1"]
+    assert len(inline) == 1
+    await allow(tenant, "resources", "a:1", *(f"a:{number}/{{x}}" for number in range(49)))
+    assert await listed("earlier", agent, tenant.agent_key, "resources/list", "resources", "/v1/mcp") == ["a:1"]
+    assert len(inline) == 1
