@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from typing import Final
-from urllib.parse import unquote
 
-from gateway.lib.uri_templates import values_in
+from gateway.lib.uri_templates import climbs, values_in
 
 MAX_CHARACTERS: Final = 4_096
 AUDITED_CHARACTERS: Final = 512
@@ -22,6 +21,7 @@ APP_SCHEME: Final = "ui://"
 _DIGIT_MARK: Final = "v."
 
 _app = re.compile(re.escape(APP_SCHEME), re.IGNORECASE).match
+_path_segments = re.compile(r"[/\\]").split
 _user_info = re.compile(r"://[^/\\]*@")  # up to the last @: a user may contain one
 _cut_authority = re.compile(r"://[^/\\]*\Z")
 
@@ -69,13 +69,8 @@ def fault_in(address: object) -> str:
 
 
 def _climbs(address: str) -> bool:
-    """Whether a segment leads upwards, in any spelling. A vendor that decodes twice must not be led astray."""
-    path = re.split(r"[?#]", address, maxsplit=1)[0]
-    for _ in range(3):
-        if any(segment in (".", "..") for segment in re.split(r"[/\\]", path)):
-            return True
-        path = unquote(path)
-    return False
+    """Whether a segment of the path leads upwards, in any spelling."""
+    return climbs(_path_segments, re.split(r"[?#]", address, maxsplit=1)[0])
 
 
 def audited(uri: str) -> str:
