@@ -210,6 +210,14 @@ async def test_an_app_of_a_writing_tool_is_closed_to_a_read_only_agent(
     assert [await reads("earlier", agent, tenant.agent_key, each) for each in (APP, TEXT)] == [
         *("item_not_allowed", "ok")
     ]
+    # Spellings that a vendor's parser may make the same address of.
+    for other in ("UI://board/main", "ui://board/m%61in", "Ui://board/%6Dain"):
+        assert await reads("earlier", agent, tenant.agent_key, other) == "item_not_allowed", other
+    seen = vendor.seen["resources/read"]
+    for address in ("fake+ ui://board/main", "fake+test://static-text ", "ui://fake+board/main "):
+        answer = await agent.rpc(tenant.agent_key, "resources/read", {"uri": address})
+        assert answer.json()["error"]["code"] == -32602, address
+    assert vendor.seen["resources/read"] == seen
 
 
 async def test_a_tool_opens_nothing_but_an_app(agent: Agent, tenant: Tenant, vendor: ItemVendor) -> None:
