@@ -68,7 +68,9 @@ class ItemRights:
         if self.tools is None:
             return ()
         policies = self.tools.policies
-        return tuple(AppTool(name, policies[name].read_only) for name in self.tools.apps.get(item_addresses.app_key(address), ()))
+        return tuple(
+            AppTool(name, policies[name].read_only) for name in self.tools.apps.get(item_addresses.app_key(address), ())
+        )
 
 
 def depend_on_tools(caller: Caller, vendor: Vendor) -> bool:

@@ -308,7 +308,10 @@ async def test_many_templates_are_tried_beside_the_event_loop(
         return await usual(owner, work, size_bytes, deadline)
 
     monkeypatch.setattr(fair_scheduler, "run_small_inline", noted)
-    vendor.lists["resources"], vendor.page_size = [{"uri": f"a:{number}", "name": "x"} for number in range(1_500)], 2_000
+    vendor.lists["resources"], vendor.page_size = (
+        [{"uri": f"a:{number}", "name": "x"} for number in range(1_500)],
+        2_000,
+    )
     await allow(tenant, "resources", "a:1")
     assert await listed("earlier", agent, tenant.agent_key, "resources/list", "resources", "/v1/mcp") == ["a:1"]
     assert len(inline) == 1
