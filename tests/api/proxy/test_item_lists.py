@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from oauth_ext.services.service_client_allowlists import set_tool_mode
 from oauth_ext.services.service_client_item_lists import clear_client_item_list, set_client_item_list
 from orgs.services.item_access import clear_item_list, set_item_list
-from proxy.calls import list_items
+from proxy.calls import decide, list_items
 from proxy.protocol.item_addresses import exposed
 from proxy.vendors import fair_scheduler
 from proxy.views import change_streams
@@ -318,3 +319,26 @@ async def test_many_templates_are_tried_beside_the_event_loop(
     await allow(tenant, "resources", "a:1", *(f"a:{number}/{{x}}" for number in range(49)))
     assert await listed("earlier", agent, tenant.agent_key, "resources/list", "resources", "/v1/mcp") == ["a:1"]
     assert len(inline) == 1
+
+
+async def test_spellings_of_one_app_are_judged_once(
+    agent: Agent, tenant: Tenant, vendor: ItemVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many addresses times many tools would take seconds."""
+    judged: list[str] = []
+    usual = decide.may_call_tool
+
+    def noted(principal: Any, organization: Any, at: Any, name: str, *, is_read_only: bool) -> Any:
+        judged.append(name)
+        return usual(principal, organization, at, name, is_read_only=is_read_only)
+
+    of_all = [f"ui://{''.join(letters)}" for letters in product(*(((each, f"%{ord(each):x}")) for each in "boardm"))]
+    vendor.lists["resources"] = [{"uri": each, "name": "x"} for each in of_all]
+    vendor.tools = [{**vendor.tools[0], "name": f"tool_{number}", **app_of("ui://boardm")} for number in range(50)]
+    vendor.page_size = 100
+    await in_thread(lambda: restrict_tools(tenant.organization, "other"))
+    monkeypatch.setattr(decide, "may_call_tool", noted)
+    assert await listed("earlier", agent, tenant.agent_key, "resources/list", "resources", "/v1/mcp") == []
+    await allow(tenant, "resources", TEXT)
+    assert await listed("earlier", agent, tenant.agent_key, "resources/list", "resources", "/v1/mcp") == []
+    assert 50 <= len(judged) <= 200
