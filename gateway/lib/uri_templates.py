@@ -6,7 +6,10 @@ Takes a millisecond at most, whatever is written: values are searched once and n
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final
+from urllib.parse import unquote
 
 # Longer ones, and templates of more expressions, match nothing: the time of a search grows with their product.
 MAX_ADDRESS_CHARACTERS: Final = 1_024
@@ -18,6 +21,8 @@ _scheme = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 # The first character of what these expressions stand for. The others begin with a value.
 _MARKED: Final = "#./;?&"
 _NOT_IN_SIMPLE: Final = frozenset("/\\?#")
+_separators = re.compile(r"[/\\?#]").split
+_length = re.compile(r":\d+\Z")
 
 
 def is_template(text: str) -> bool:
@@ -48,7 +53,7 @@ def values_in(template: str, address: str, *, at_marks: bool = False) -> list[tu
         return None
     if not address.startswith(template.partition("{")[0]):
         return None
-    literals, expressions = _expression.split(template), _expression.findall(template)
+    literals, expressions = _parts(template)
     first, *rest = literals
     if ":" not in first or len(expressions) > MAX_EXPRESSIONS or not address.startswith(first):
         return None
@@ -72,27 +77,61 @@ def values_in(template: str, address: str, *, at_marks: bool = False) -> list[tu
     return found if place == len(address) else None
 
 
+@lru_cache(maxsize=1_000)
+def _parts(template: str) -> tuple[list[str], list[str]]:
+    """The literals, and the expressions between them. Not to be changed."""
+    return _expression.split(template), _expression.findall(template)
+
+
 def is_made_of(template: str, address: str) -> bool:
     """Whether the address is an expansion of the template: for rights, so a doubtful one is none.
 
     A simple expression has no slash, question mark or number sign; `{+any}` has any text; `{?q}` and the like begin
-    with their mark. An address without a scheme, and a template itself, is made of none.
+    with their mark, and have the names that stand in them. No segment leads upwards, not even behind a question mark:
+    not all vendors know what a query is. An address without a scheme, and a template itself, is made of none.
     """
-    if is_template(address) or not is_template(template) or fault_in(template):
+    # Most addresses end here: lists are looked through entry by entry.
+    if not address.startswith(template.partition("{")[0]) or is_template(address) or _allows_nothing(template):
         return False
     found = values_in(template, address, at_marks=True)
-    return found is not None and all(_may_stand_for(expression[1:2], value) for expression, value in found)
+    return (
+        found is not None
+        and all(_may_stand_for(expression, value) for expression, value in found)
+        and not climbs(_separators, address)
+    )
 
 
-def _may_stand_for(operator: str, value: str) -> bool:
+def climbs(segments: Callable[[str], Iterable[str]], address: str) -> bool:
+    """Whether a segment leads upwards, in any spelling. A vendor that decodes twice must not be led astray."""
+    for _ in range(3):
+        if any(segment in (".", "..") for segment in segments(address)):
+            return True
+        address = unquote(address)
+    return False
+
+
+@lru_cache(maxsize=1_000)
+def _allows_nothing(template: str) -> bool:
+    return not is_template(template) or bool(fault_in(template))
+
+
+def _may_stand_for(expression: str, value: str) -> bool:
+    operator = expression[1:2]
     if operator == "+" or not value:
         return True
-    if operator == "/":
-        return value[0] == "/" and not {"\\", "?", "#"} & set(value)
-    if operator in ("?", "&"):
-        return value[0] == operator and not {"/", "\\", "#"} & set(value)
-    if operator == "#":
-        return value[0] == "#"
     if operator and operator in _MARKED and value[0] != operator:
         return False
-    return not _NOT_IN_SIMPLE & set(value)
+    if operator == "#":
+        return True
+    if operator in ("?", "&", ";") and not _has_names_of(expression, value):
+        return False
+    allowed = {"/": "/", "?": "?", "&": "?"}.get(operator, "")
+    return not (_NOT_IN_SIMPLE - set(allowed)) & set(value)
+
+
+def _has_names_of(expression: str, value: str) -> bool:
+    """Whether each pair of `{?page}` and the like is of a name in it. `{?any*}` has any."""
+    names = expression[2:-1].split(",")
+    pairs = value[1:].split(";" if value[0] == ";" else "&")
+    known = {_length.sub("", name) for name in names}
+    return any(name.endswith("*") for name in names) or all(pair.partition("=")[0] in known for pair in pairs)

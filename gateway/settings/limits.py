@@ -198,4 +198,6 @@ INVITATION_MAX_USES = 100  # D49
 ALLOWLIST_TOOLS = 1_000  # D76
 ALLOWLIST_ITEMS = 500  # resources or prompts of one list
 ALLOWLIST_TEMPLATES = 50  # of those; each is tried for every address
+# Of all entries of a list together: callers are in memory with their lists, of each vendor.
+ALLOWLIST_ITEM_CHARACTERS = 64_000
 DISCOVER_DEADLINE_S = 15.0

@@ -83,6 +83,9 @@ def checked_entries(kind: ItemType, entries: Sequence[str]) -> list[str]:
     """The entries of a list, each once. The vendor is not asked whether it has them: it may be down. Raises: Invalid"""
     if len(entries) > settings.ALLOWLIST_ITEMS:
         raise _invalid(sentence("At most %(allowlist_items)s entries.", allowlist_items=settings.ALLOWLIST_ITEMS))
+    most = settings.ALLOWLIST_ITEM_CHARACTERS
+    if sum(map(len, entries)) > most:
+        raise _invalid(sentence("At most %(most_characters)s characters in all.", most_characters=most))
     fault = _fault_in_addresses(entries) if kind is ItemType.RESOURCES else _fault_in_names(entries)
     if fault:
         raise _invalid(fault)

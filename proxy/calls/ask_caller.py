@@ -11,15 +11,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from credentials.resolve import CredentialRef
-from oauth_ext.bearer import InvalidBearer
 from proxy.cache.result_cache import VendorOutcome
-from proxy.caller import OrganizationAccess
 from proxy.calls import call_audit
 from proxy.calls.asking_request import AskingRequest
 from proxy.calls.call_audit import OpenCall
-from proxy.calls.decide import allowed_questions, may_use_vendor
-from proxy.outcomes import Delivered, Denial, Denied, VendorError
+from proxy.calls.decide import allowed_questions
+from proxy.calls.rights_during_call import rights_now
+from proxy.outcomes import Delivered, Denied, VendorError
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import questions
 from proxy.protocol.modern import input_required
@@ -64,13 +62,18 @@ class CallQuestions:
             return None
         self.asked += 1
         call_audit.note_question(self.row, question.method)
+        if not await self._is_allowed_now(question):
+            return None
         desk, principal = self.context.runtime.questions, self.context.caller.principal
         reply = await desk.ask(principal, self.session, self.request.vendor.slug, question, self.relay)
-        now = await _rights_now(self.context, self.request)
+        return reply if await self._is_allowed_now(question) else None
+
+    async def _is_allowed_now(self, question: VendorQuestion) -> bool:
+        """Before the question and after its answer: both can be minutes late. Raises: as `ask`."""
+        now = await rights_now(self.context, self.request)
         if isinstance(now, Denied):
             raise CallEnded(now)
-        is_still_allowed = questions.CAPABILITY_OF[question.method] in allowed_questions(now, self.request.vendor)
-        return reply if is_still_allowed else None
+        return questions.CAPABILITY_OF[question.method] in allowed_questions(now, self.request.vendor)
 
 
 def asking(
@@ -136,27 +139,3 @@ async def _ask_in_turn(own: CallQuestions, asked: InputRequired) -> Answers | No
             return None
         found[key] = Raw(reply.raw)
     return Answers(asked.state, found or None)
-
-
-async def _rights_now(context: RequestContext, request: AskingRequest) -> OrganizationAccess | Denied:
-    """Minutes may have passed since the call was admitted: the organization's rows, or the rule that refuses the call
-    now."""
-    known = context.caller
-    epochs = await context.runtime.store.read_epochs(known.epoch_names)
-    try:
-        caller = await context.caller_source.revalidated(context.bearer, known, epochs)
-    except InvalidBearer as fault:
-        text = f"The call ended while the vendor waited for an answer: {fault.reason}"
-        return Denied(Denial.NO_SERVER_ACCESS, text, request.vendor.slug)
-    usable = may_use_vendor(caller, request.vendor)
-    if isinstance(usable, Denied):
-        return usable
-    if not _is_same(usable, request.credential):
-        text = f"Other credentials for {request.vendor.name} apply now, so the call ended. Send it again."
-        return Denied(Denial.NO_CREDENTIALS, text, request.vendor.slug)
-    return request.refused(caller) or caller.organization
-
-
-def _is_same(usable: CredentialRef, used: CredentialRef) -> bool:
-    """A connection keeps its identity when its token is renewed."""
-    return usable.id == used.id and (usable.is_connection or usable.revision == used.revision)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from proxy.caller import OrganizationAccess
 from proxy.calls import call_audit, request_state
 from proxy.calls.asking_request import AskingRequest
 from proxy.calls.call_audit import OpenCall
 from proxy.calls.decide import allowed_questions
-from proxy.outcomes import Asked, BadArguments, Delivered, VendorError
+from proxy.calls.rights_during_call import rights_now
+from proxy.outcomes import Asked, BadArguments, Delivered, Denied, VendorError
 from proxy.protocol.modern import input_required
 from proxy.protocol.modern.input_required import Answers, InputRequired
 from proxy.protocol.questions import CAPABILITY_OF
@@ -28,28 +30,45 @@ class ResultQuestions:
     capabilities: Mapping[str, Any] | None
     row: OpenCall
 
-    async def pass_on(self, reply: InputRequired) -> Delivered | VendorError | Asked:
-        """The question for a caller that can answer it; for others a failure that says what was asked."""
+    async def pass_on(self, reply: InputRequired) -> Delivered | VendorError | Asked | Denied:
+        """The question for a caller that can answer it; for others a failure that says what was asked. The rights are
+        those of now. Raises: as `rights_now`."""
         lacking = input_required.asked_in_vain(reply, self.capabilities)
         if lacking:
-            allowed = allowed_questions(self.context.caller.organization, self.request.vendor)
-            undeclared = [each for each in lacking if CAPABILITY_OF.get(each) in allowed]
-            return self.request.failed(input_required.in_vain(lacking, reply), undeclared)
-        for method in input_required.methods(reply):
+            return self._in_vain(reply, lacking, self.context.caller.organization)
+        methods = input_required.methods(reply)
+        for method in methods:
             call_audit.note_question(self.row, method)
+        now = await rights_now(self.context, self.request)
+        if isinstance(now, Denied):
+            return now
+        allowed = allowed_questions(now, self.request.vendor)
+        forbidden = [each for each in methods if CAPABILITY_OF[each] not in allowed]
+        if forbidden:
+            return self._in_vain(reply, forbidden, now)
         digest = await _digest(self.context, self.request)
-        state = request_state.sealed(self.context.caller.principal, self.request, digest, reply.state)
+        kinds = tuple(CAPABILITY_OF[each] for each in methods)
+        state = request_state.sealed(self.context.caller.principal, self.request, digest, reply.state, kinds)
         return Asked(input_required.result(reply, state), len(reply.raw_result))
+
+    def _in_vain(
+        self, reply: InputRequired, methods: list[str], organization: OrganizationAccess
+    ) -> Delivered | VendorError:
+        allowed = allowed_questions(organization, self.request.vendor)
+        undeclared = [each for each in methods if CAPABILITY_OF.get(each) in allowed]
+        return self.request.failed(input_required.in_vain(methods, reply), undeclared)
 
 
 async def with_own_state(context: RequestContext, request: AskingRequest, answers: Answers) -> Answers | BadArguments:
-    """The answers of a retry with the vendor's own state."""
+    """The answers of a retry with the vendor's own state. No answers, if one is of a kind that was forbidden meanwhile:
+    the vendor asks again, and is told."""
     try:
         digest = await _digest(context, request)
         state = request_state.opened(context.caller.principal, request, digest, answers.state or "")
     except request_state.InvalidState:
         return BadArguments(input_required.REFUSED)
-    return Answers(state, answers.responses)
+    allowed = allowed_questions(context.caller.organization, request.vendor)
+    return Answers(state.vendor_state, answers.responses if allowed.issuperset(state.kinds) else None)
 
 
 async def _digest(context: RequestContext, request: AskingRequest) -> bytes:

@@ -5,7 +5,7 @@ docs/decisions/0115
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.catalog.vendor import Vendor
 from orgs.allowed_items import ItemType
@@ -26,12 +26,14 @@ TYPES = {Capability.RESOURCES: ItemType.RESOURCES, Capability.PROMPTS: ItemType.
 
 @dataclass(frozen=True, slots=True)
 class ItemRights:
-    """`tools`: the vendor's list, where rights depend on it. `knows_apps` False: it was not to be had."""
+    """`tools`: the vendor's list, where rights depend on it. `knows_apps` False: it was not to be had. `of_apps`: the
+    refusals found so far, by the key of the app's address."""
 
     caller: Caller
     vendor: Vendor
     tools: ToolList | None = None
     knows_apps: bool = True
+    of_apps: dict[str, Denied | None] = field(default_factory=dict, repr=False, compare=False)
 
     def refused(self, kind: ItemType, own: str) -> Denied | None:
         """`own`: the vendor's own address or name."""
@@ -40,7 +42,15 @@ class ItemRights:
                 f"The tools of {self.vendor.name} are not known at the moment, and so the callers of its apps are not."
             )
             return Denied(Denial.ITEM_NOT_ALLOWED, text, self.vendor.slug)
-        return decide.may_use_items(self.caller.principal, self.caller.organization, self.vendor, self.item(kind, own))
+        # An address has many spellings, and an app many tools.
+        key = item_addresses.app_key(own) if kind is ItemType.RESOURCES and self.tools is not None else ""
+        if key in self.of_apps:
+            return self.of_apps[key]
+        item = self.item(kind, own)
+        found = decide.may_use_items(self.caller.principal, self.caller.organization, self.vendor, item)
+        if item.tools:
+            self.of_apps[key] = found
+        return found
 
     def item(self, kind: ItemType, own: str) -> Item:
         """With the tools whose app it is, where rights depend on them."""
@@ -59,11 +69,18 @@ class ItemRights:
             return False
         return not decide.item_limits(self.caller.principal, self.caller.organization, self.vendor, kind)
 
+    def template_count(self, kind: ItemType) -> int:
+        """The templates that each address is compared with."""
+        limits = decide.item_limits(self.caller.principal, self.caller.organization, self.vendor, kind)
+        return sum(len(each.items.templates) for each in limits if each.items is not None)
+
     def _tools_of(self, address: str) -> tuple[AppTool, ...]:
         if self.tools is None:
             return ()
         policies = self.tools.policies
-        return tuple(AppTool(name, policies[name].read_only) for name in self.tools.apps.get(address, ()))
+        return tuple(
+            AppTool(name, policies[name].read_only) for name in self.tools.apps.get(item_addresses.app_key(address), ())
+        )
 
 
 def depend_on_tools(caller: Caller, vendor: Vendor) -> bool:

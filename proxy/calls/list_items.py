@@ -32,6 +32,7 @@ from proxy.vendors.item_list import ItemIndex, ItemList
 log = structlog.get_logger(__name__)
 # For what a vendor declares, when it is not known yet. Its tools are listed next, over the session that is opened here.
 DECLARED_DEADLINE_S = 3.0
+TRY_BYTES = 64  # to compare an address with a template takes as long as other work on so many bytes
 NOT_LISTED = "The vendor's list cannot be read at the moment."
 
 
@@ -171,7 +172,9 @@ async def _body(context: RequestContext, rights: ItemRights, content: ItemList, 
     if not has_others and rights.are_all_allowed(TYPES[content.kind.capability]):
         return body
     work = partial(_shown, rights, content, body, longer)
-    return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, len(body))
+    tries = len(content.names) * rights.template_count(TYPES[content.kind.capability])
+    size_bytes = len(body) + tries * TRY_BYTES
+    return await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, size_bytes)
 
 
 def _shown(rights: ItemRights, content: ItemList, body: bytes, longer: tuple[str, ...]) -> bytes:

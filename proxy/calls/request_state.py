@@ -22,34 +22,41 @@ class InvalidState(Exception):
     """The state is not one of this caller, for this call, at this time."""
 
 
-class _State(msgspec.Struct, frozen=True, array_like=True):
-    """`binding`: of the call that asked. `vendor_state`: None if the vendor gave none."""
+class State(msgspec.Struct, frozen=True, array_like=True):
+    """`binding`: of the call that asked. `vendor_state`: None if the vendor gave none. `kinds`: of its questions."""
 
     expires_at_s: float
     binding: tuple[str, ...]
     arguments: bytes
     vendor_state: str | None
+    kinds: tuple[str, ...] = ()
 
 
-_seal = CallerSeal(b"request-state|", _State, max_characters=MAX_SEALED_CHARACTERS)
+_seal = CallerSeal(b"request-state|", State, max_characters=MAX_SEALED_CHARACTERS)
 
 
-def sealed(principal: Principal, request: AskingRequest, arguments: bytes, vendor_state: str | None) -> str:
+def sealed(
+    principal: Principal,
+    request: AskingRequest,
+    arguments: bytes,
+    vendor_state: str | None,
+    kinds: tuple[str, ...] = (),
+) -> str:
     """For the caller, in place of the vendor's state. `arguments`: their digest."""
     expires_at_s = clock.now().timestamp() + LIFETIME_S
-    state = _State(expires_at_s, _binding(principal, request), arguments, vendor_state)
+    state = State(expires_at_s, _binding(principal, request), arguments, vendor_state, kinds)
     return _seal.seal(principal.org_id, state)
 
 
-def opened(principal: Principal, request: AskingRequest, arguments: bytes, state: str) -> str | None:
-    """The vendor's state. `arguments`: their digest. Raises: InvalidState."""
+def opened(principal: Principal, request: AskingRequest, arguments: bytes, state: str) -> State:
+    """`arguments`: their digest. Raises: InvalidState."""
     try:
         found_state = _seal.open(principal.org_id, state)
     except NotOpened as fault:
         raise InvalidState from fault
     if found_state.binding != _binding(principal, request) or found_state.arguments != arguments:
         raise InvalidState
-    return found_state.vendor_state
+    return found_state
 
 
 def _binding(principal: Principal, request: AskingRequest) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 from django.conf import settings
 
-from proxy.calls import call_audit
+from proxy.calls import call_audit, vendor_errors
 from proxy.calls.ask_item import ItemCall
 from proxy.calls.call_audit import OpenCall
 from proxy.calls.find_item import FoundItem, find_resource
 from proxy.calls.list_items import offered
 from proxy.calls.recorded_call import run_recorded
-from proxy.outcomes import BadArguments, Delivered, Failed, ItemOutcome, UnknownItem, VendorError
+from proxy.outcomes import BadArguments, Delivered, Failed, ItemOutcome, UnknownItem
 from proxy.protocol import item_addresses
 from proxy.protocol.item_kinds import UNSUBSCRIBE, Capability
 from proxy.request_context import RequestContext
@@ -114,14 +114,14 @@ async def _confirmed(context: RequestContext, call: ItemCall, row: OpenCall) -> 
     try:
         held = hub.take(context.caller.principal, found.destination, found.own, lambda: None)
     except VendorProblem as problem:
-        return _refusal(found, problem)
+        return _refusal(context, found, problem)
     try:
         with context.timing.vendor:
             await hub.confirm(held, deadline=asyncio.get_running_loop().time() + CONFIRM_WITHIN_S)
     except BaseException as fault:
         hub.give_back(held)
         if isinstance(fault, VendorProblem | RefusedByVendor):
-            return _refusal(found, fault)
+            return _refusal(context, found, fault)
         raise
     asyncio.get_running_loop().call_later(HELD_S, hub.give_back, held)
     context.runtime.caller_cache.note_credential(found.credential.id)
@@ -134,9 +134,9 @@ async def _unusable(context: RequestContext, call: ItemCall) -> ItemOutcome | No
     return BadArguments(call.fault) if call.fault else None
 
 
-def _refusal(found: FoundItem, fault: VendorProblem | RefusedByVendor) -> ItemOutcome:
+def _refusal(context: RequestContext, found: FoundItem, fault: VendorProblem | RefusedByVendor) -> ItemOutcome:
     if isinstance(fault, VendorProblem):
         return Failed(found.vendor.slug, fault.fault, fault.detail, fault.retry_after_s, found.credential)
     if fault.error is None:
         return BadArguments(REFUSED)
-    return VendorError(fault.error.raw_error, fault.error.message)
+    return vendor_errors.for_caller(context, found.vendor, fault.error)

@@ -9,8 +9,9 @@ from typing import Any
 from credentials.resolve import CredentialRef
 from gateway.catalog.vendor import Vendor
 from proxy.cache.result_cache import VendorOutcome
+from proxy.calls import vendor_errors
 from proxy.calls.open_destination import after_rejection, refused_scopes
-from proxy.outcomes import Delivered, Denied, Failed, VendorError
+from proxy.outcomes import Delivered, Denied, Failed
 from proxy.progress_relay import ProgressRelay
 from proxy.protocol import replies
 from proxy.protocol.modern.input_required import InputRequired
@@ -80,7 +81,7 @@ async def send(
             unasked = errors.bad_response("it asks for something that cannot be answered here")
             return Failed(vendor.slug, unasked.fault, unasked.detail)
         return Delivered(reply.raw_result, reply.is_error, reply.is_personal)
-    return VendorError(reply.raw_error, reply.message)
+    return vendor_errors.for_caller(context, vendor, reply)
 
 
 def with_meta(context: RequestContext, params: dict[str, Any], meta: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -56,7 +56,10 @@ def explained_item(
     if None in refusals:
         detail = _LISTED[kind] if limits else _ALL[kind]
         return ItemVerdict(True, sentence(detail, **words))
-    refusing = next(each for each in limits if not any(map(each.allows, owns)))
+    # One that refuses both spellings says more.
+    refusing = next((each for each in limits if not any(map(each.allows, owns))), None) or next(
+        each for each in limits if not each.allows(owns[0])
+    )
     return _refused(refusing, kind, organization, words)
 
 
@@ -94,11 +97,11 @@ def _tools_of(principal: Principal, vendor: Vendor, address: str) -> tuple[AppTo
     if not item_addresses.is_app(address):
         return ()
     organization = required_row(Organization.objects.filter(pk=principal.org_id))
-    known = selectors.offered_definitions(organization, vendor.slug)
+    known, key = selectors.offered_definitions(organization, vendor.slug), item_addresses.app_key(address)
     found = []
     for name, text in sorted(known.items()):
         definition = json.loads(text or "{}")
-        if address in item_results.apps_of(definition):
+        if key in map(item_addresses.app_key, item_results.apps_of(definition)):
             is_read_only = bool(settings.VENDOR_TOOL_CONFIG.policy(vendor, name, definition).read_only)
             found.append(AppTool(name, is_read_only))
     return tuple(found)

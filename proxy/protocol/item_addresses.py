@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from typing import Final
-from urllib.parse import unquote
 
-from gateway.lib.uri_templates import values_in
+from gateway.lib.uri_templates import climbs, values_in
 
 MAX_CHARACTERS: Final = 4_096
 AUDITED_CHARACTERS: Final = 512
@@ -22,6 +21,8 @@ APP_SCHEME: Final = "ui://"
 _DIGIT_MARK: Final = "v."
 
 _app = re.compile(re.escape(APP_SCHEME), re.IGNORECASE).match
+_encoded_character = re.compile(r"%([0-9A-Fa-f]{2})")
+_path_segments = re.compile(r"[/\\]").split
 _user_info = re.compile(r"://[^/\\]*@")  # up to the last @: a user may contain one
 _cut_authority = re.compile(r"://[^/\\]*\Z")
 
@@ -37,6 +38,18 @@ def exposed(slug: str, uri: str) -> str:
 def is_app(uri: str) -> bool:
     """Whether the vendor's own address is that of an app."""
     return _app(uri) is not None
+
+
+def app_key(uri: str) -> str:
+    """The same for equal addresses of apps: scheme in lower case, letters and digits not encoded. RFC 3986, 6.2.2"""
+    app = _app(uri)
+    return _encoded_character.sub(_decoded, uri if app is None else f"{APP_SCHEME}{uri[app.end() :]}")
+
+
+def _decoded(encoded: re.Match[str]) -> str:
+    character = chr(int(encoded[1], 16))
+    is_plain = character.isascii() and (character.isalnum() or character in "-._~")
+    return character if is_plain else encoded[0].upper()
 
 
 def split(address: str, slugs: Collection[str]) -> tuple[str, str] | None:
@@ -61,7 +74,8 @@ def fault_in(address: object) -> str:
         return "it must be the address of a resource"
     if len(address) > MAX_CHARACTERS:
         return f"it has more than {MAX_CHARACTERS} characters"
-    if not address.isprintable():
+    # Some vendors' parsers cut spaces off: the address would be another one.
+    if not address.isprintable() or address != address.strip():
         return "it has characters that an address cannot have"
     if _climbs(address):
         return "its path must not have the segments . and .."
@@ -69,13 +83,8 @@ def fault_in(address: object) -> str:
 
 
 def _climbs(address: str) -> bool:
-    """Whether a segment leads upwards, in any spelling. A vendor that decodes twice must not be led astray."""
-    path = re.split(r"[?#]", address, maxsplit=1)[0]
-    for _ in range(3):
-        if any(segment in (".", "..") for segment in re.split(r"[/\\]", path)):
-            return True
-        path = unquote(path)
-    return False
+    """Whether a segment of the path leads upwards, in any spelling."""
+    return climbs(_path_segments, re.split(r"[?#]", address, maxsplit=1)[0])
 
 
 def audited(uri: str) -> str:

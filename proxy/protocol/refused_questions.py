@@ -47,4 +47,5 @@ def told(answer: VendorResult | RpcError, refused: Sequence[str]) -> VendorResul
     if is_worded:
         members["content"] = [*blocks, {"type": "text", "text": text}]
     members["_meta"] = {**meta, MEMBER: refused}
-    return VendorResult(answer.id, _encode(members), answer.is_error, answer.is_personal)
+    # Another caller can perhaps be asked, and the organization may change its rule: not to be kept.
+    return VendorResult(answer.id, _encode(members), answer.is_error, is_personal=True)

@@ -32,7 +32,7 @@ class BadVendorReply(ValueError):
 
 class VendorResult(msgspec.Struct, frozen=True):
     """`raw_result` is a JSON object; `is_error`: the tool itself failed. `is_personal`: the vendor may know things in
-    this session that its one caller answered, so the result is nobody else's."""
+    this session that its one caller answered, or was refused an answer, so the result is nobody else's."""
 
     id: str | int
     raw_result: bytes

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from gateway.catalog.tool_config import ToolConfig, ToolPolicy
 from gateway.catalog.vendor import Vendor
-from proxy.protocol import item_results, replies, tool_definitions
+from proxy.protocol import item_addresses, item_results, replies, tool_definitions
 from proxy.protocol.tool_definitions import Definition
 from proxy.protocol.tool_names import ExposedTool, ExposedTools
 
@@ -51,7 +51,7 @@ class ToolList:
     # By exposed name: the same for the vendor's own endpoint, where they differ: of tools with an app.
     own_encoded: Mapping[str, bytes] = field(kw_only=True, default_factory=dict)
     policies: Mapping[str, ToolPolicy]  # by the vendor's own name
-    # By the vendor's own address of an app: the vendor's names of the tools that it belongs to.
+    # By the key of an app's address: the vendor's names of the tools that it belongs to.
     apps: Mapping[str, tuple[str, ...]] = field(kw_only=True, default_factory=dict)
     digest: bytes = b""  # of the list as received
     received_bytes: int = 0
@@ -130,6 +130,6 @@ def build_list(
 def _apps(definitions: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for name, definition in definitions.items():
-        for address in item_results.apps_of(definition):
-            found[address] = (*found.get(address, ()), name)
+        for key in {item_addresses.app_key(each) for each in item_results.apps_of(definition)}:
+            found[key] = (*found.get(key, ()), name)
     return found

@@ -62,6 +62,7 @@ def test_removing_a_list(api: Api) -> None:
         (RESOURCES, ["a:\nb"], "entries"),
         (RESOURCES, [f"a:{number}" for number in range(501)], "entries"),
         (RESOURCES, [f"a:{number}{{x}}" for number in range(51)], "entries"),
+        (RESOURCES, [f"a:{number}{'b' * 1_000}" for number in range(64)], "entries"),
         (RESOURCES, ["{+any}"], "entries"),
         (RESOURCES, ["a:{x"], "entries"),
         (RESOURCES, ["a:" + "{x}" * 33], "entries"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.catalog.tool_config import parse_tool_config
 from proxy.hot_path_database import HotPathDatabase
 from tests.api.proxy import asking
 from tests.api.proxy.asking import YES, AskingVendor, calling, form, let_ask, named, say, session_of
@@ -107,3 +108,39 @@ async def test_the_rule_costs_no_statement(
     monkeypatch.setattr(HotPathDatabase, "read", none)
     await call(agent, tenant, session)
     assert vendor.seen["tools/call"] == 2
+
+
+async def test_a_kind_that_is_forbidden_before_the_question_is_not_asked(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor
+) -> None:
+    """The call was admitted under the former rule."""
+    await in_thread(lambda: let_ask(tenant, "elicitation", "sampling"))
+    vendor.questions = [form(), SAMPLING]
+    session = await session_of(agent, tenant.agent_key, CAN)
+    async with calling(tenant.agent_key, session) as stream:
+        asked = await stream.read()
+        assert asked is not None
+        await in_thread(lambda: let_ask(tenant, "elicitation"))
+        assert (await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})).status_code == 202
+        [last] = await stream.read_all()
+    assert json.loads(last["result"]["content"][0]["text"]) == [YES, None]
+    assert last["result"]["_meta"]["gateway/refused"] == ["sampling/createMessage"]
+
+
+async def test_a_result_whose_question_was_refused_is_not_kept(
+    agent: Agent, tenant: Tenant, vendor: AskingVendor, settings: Any
+) -> None:
+    """The tool only reads: its results are kept for others, who can perhaps be asked."""
+    settings.VENDOR_TOOL_CONFIG = parse_tool_config('{"fake":{"tools":{"fake_list":{"ttl":30}}}}')
+    read = {"name": "fake_list"}
+    refused = (await agent.rpc(tenant.agent_key, "tools/call", read)).json()["result"]
+    assert refused["_meta"]["gateway/refused"] == ["elicitation/create"]
+    vendor.answers.clear()
+    session = await session_of(agent, tenant.agent_key, CAN)
+    async with calling(tenant.agent_key, session, tool="fake_list") as stream:
+        asked = await stream.read()
+        assert asked is not None
+        assert asked.get("method") == "elicitation/create"
+        await say(agent, tenant.agent_key, session, {"id": asked["id"], "result": YES})
+        [last] = await stream.read_all()
+    assert json.loads(last["result"]["content"][0]["text"]) == [YES]

@@ -251,5 +251,18 @@ def test_an_app_follows_its_tool(cast: Cast, tenant: Tenant) -> None:
     restrict_tools(cast.org, "other", vendor="acme")
     found = item_failing(tenant.client.subject, ItemType.RESOURCES, "ui://acme+board")
     assert found == ("allowlist", f"It’s the app of a tool that {tenant.client.name} can’t call ({TOOL}).")
+    assert item_failing(tenant.client.subject, ItemType.RESOURCES, "UI://acme+bo%61rd") == found
     restrict_tools(cast.org, TOOL, vendor="acme")
     assert item_failing(tenant.client.subject, ItemType.RESOURCES, "ui://acme+board") is None
+
+
+def test_lists_with_the_two_spellings_of_a_prompt(cast: Cast, tenant: Tenant) -> None:
+    """The vendor has one of them: each list refuses the other's."""
+    owner = cast.user("owner")
+    whose: dict[str, Any] = {"actor": owner, "organization": cast.org, "vendor": "acme", "kind": "prompts"}
+    set_item_list(**whose, role="member", entries=["greet"])
+    set_client_item_list(**whose, client=tenant.client, entries=["acme_greet"])
+    found = item_failing(tenant.client.subject, ItemType.PROMPTS, "acme_greet")
+    assert found == ("allowlist", f"acme_greet isn’t on the list of prompts that {tenant.client.name} can use.")
+    set_item_list(**whose, role="member", entries=["acme_greet"])
+    assert item_failing(tenant.client.subject, ItemType.PROMPTS, "acme_greet") is None

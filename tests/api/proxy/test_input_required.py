@@ -103,7 +103,7 @@ async def test_a_state_is_of_one_caller_one_call_and_a_short_time(
     await is_refused(colleague.agent_key, **good)
     await is_refused(foreign.agent_key, **good)
     await is_refused(tenant.agent_key, arguments={"a": 2, "b": [2]}, **good)
-    for cut in (state[:-2], state[4:], state + "A", f"{state[:-3]}AAA", "", "?", "ü", "A" * 200_000):
+    for cut in (state[:-5], state[4:], state + "A", f"{state[:-3]}AAA", "", "?", "ü", "A" * 200_000):
         await is_refused(tenant.agent_key, inputResponses=ANSWER, requestState=cut)
     await is_refused(tenant.agent_key, inputResponses=ANSWER, requestState=7)
     await is_refused(tenant.agent_key, inputResponses=[ANSWER], requestState=state)
@@ -233,3 +233,35 @@ async def test_an_answer_does_not_go_to_a_vendor_that_came_back_in_an_earlier_re
     error = (await call(agent, tenant.agent_key, inputResponses=ANSWER, requestState=state)).json()["error"]
     assert error["data"]["reason"] == "bad_vendor_response"
     assert vendor.ran == 0
+
+
+async def test_a_kind_that_is_forbidden_meanwhile_gets_no_answer(
+    agent: Agent, tenant: Tenant, vendor: EraVendor
+) -> None:
+    """docs/decisions/0118"""
+    result = await asked(agent, tenant)
+    again = {"inputResponses": ANSWER, "requestState": result["requestState"]}
+    await in_thread(lambda: asking.let_ask(tenant, "roots"))
+    found = (await call(agent, tenant.agent_key, **again)).json()["result"]
+    assert (found["resultType"], found["isError"]) == ("complete", True)
+    assert "inputResponses" not in vendor.params
+    assert vendor.ran == 0
+    await in_thread(lambda: asking.let_ask(tenant, "elicitation"))
+    assert (await call(agent, tenant.agent_key, **again)).json()["result"]["content"] == vendor.result["content"]
+    assert vendor.ran == 1
+
+
+async def test_a_kind_that_is_forbidden_before_the_question_is_not_asked(
+    agent: Agent, tenant: Tenant, vendor: EraVendor
+) -> None:
+    """The call was admitted under the former rule. docs/decisions/0118"""
+    asks_first = vendor.answers["tools/call"]
+
+    async def after_the_change(writer: Any, sent: dict[str, Any]) -> None:
+        await in_thread(lambda: asking.let_ask(tenant, "roots"))
+        await asks_first(writer, sent)
+
+    vendor.answers["tools/call"] = after_the_change
+    found = (await call(agent, tenant.agent_key)).json()["result"]
+    assert (found["resultType"], found["isError"]) == ("complete", True)
+    assert "elicitation/create" in found["content"][0]["text"]

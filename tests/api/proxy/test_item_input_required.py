@@ -110,7 +110,7 @@ async def test_a_state_is_of_one_caller_one_request_and_a_short_time(
         await is_refused(tenant.agent_key, method, {**params, "arguments": {"who": "Bob"}, **good})
     else:
         await is_refused(tenant.agent_key, method, {"uri": "fake+test://another", **good})
-    for wrong in (state[:-2], "", 7):
+    for wrong in (state[:-5], "", 7):
         await is_refused(tenant.agent_key, method, {**params, **good, "requestState": wrong})
     now = clock.now()
     with monkeypatch.context() as patch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from oauth_ext.services.service_client_allowlists import set_tool_mode
 from oauth_ext.services.service_client_item_lists import clear_client_item_list, set_client_item_list
 from orgs.services.item_access import clear_item_list, set_item_list
+from proxy.calls import decide, list_items
 from proxy.protocol.item_addresses import exposed
+from proxy.vendors import fair_scheduler
 from proxy.views import change_streams
 from tests.api.proxy.asking import named, session_of
 from tests.api.proxy.conftest import Agent
@@ -208,6 +211,14 @@ async def test_an_app_of_a_writing_tool_is_closed_to_a_read_only_agent(
     assert [await reads("earlier", agent, tenant.agent_key, each) for each in (APP, TEXT)] == [
         *("item_not_allowed", "ok")
     ]
+    # Spellings that a vendor's parser may make the same address of.
+    for other in ("UI://board/main", "ui://board/m%61in", "Ui://board/%6Dain"):
+        assert await reads("earlier", agent, tenant.agent_key, other) == "item_not_allowed", other
+    seen = vendor.seen["resources/read"]
+    for address in ("fake+ ui://board/main", "fake+test://static-text ", "ui://fake+board/main "):
+        answer = await agent.rpc(tenant.agent_key, "resources/read", {"uri": address})
+        assert answer.json()["error"]["code"] == -32602, address
+    assert vendor.seen["resources/read"] == seen
 
 
 async def test_a_tool_opens_nothing_but_an_app(agent: Agent, tenant: Tenant, vendor: ItemVendor) -> None:
@@ -283,3 +294,51 @@ async def completes(era: str, agent: Agent, bearer: str, **of: str) -> str:
     params = {"ref": ref, "argument": {"name": "who", "value": "a"}}
     answer = (await request(era, agent, bearer, "completion/complete", params)).json()
     return "ok" if "result" in answer else answer["error"]["data"]["reason"]
+
+
+async def test_many_templates_are_tried_beside_the_event_loop(
+    agent: Agent, tenant: Tenant, vendor: ItemVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1,500 short addresses are less than 64 KiB."""
+    inline: list[int] = []
+    usual = fair_scheduler.run_small_inline
+
+    async def noted(owner: Any, work: Any, size_bytes: int, deadline: float | None = None) -> Any:
+        if getattr(work, "func", None) is list_items._shown and size_bytes <= fair_scheduler.INLINE_BYTES:
+            inline.append(size_bytes)
+        return await usual(owner, work, size_bytes, deadline)
+
+    monkeypatch.setattr(fair_scheduler, "run_small_inline", noted)
+    vendor.lists["resources"], vendor.page_size = (
+        [{"uri": f"a:{number}", "name": "x"} for number in range(1_500)],
+        2_000,
+    )
+    await allow(tenant, "resources", "a:1")
+    assert await listed("earlier", agent, tenant.agent_key, "resources/list", "resources", "/v1/mcp") == ["a:1"]
+    assert len(inline) == 1
+    await allow(tenant, "resources", "a:1", *(f"a:{number}/{{x}}" for number in range(49)))
+    assert await listed("earlier", agent, tenant.agent_key, "resources/list", "resources", "/v1/mcp") == ["a:1"]
+    assert len(inline) == 1
+
+
+async def test_spellings_of_one_app_are_judged_once(
+    agent: Agent, tenant: Tenant, vendor: ItemVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many addresses times many tools would take seconds."""
+    judged: list[str] = []
+    usual = decide.may_call_tool
+
+    def noted(principal: Any, organization: Any, at: Any, name: str, *, is_read_only: bool) -> Any:
+        judged.append(name)
+        return usual(principal, organization, at, name, is_read_only=is_read_only)
+
+    of_all = [f"ui://{''.join(letters)}" for letters in product(*(((each, f"%{ord(each):x}")) for each in "boardm"))]
+    vendor.lists["resources"] = [{"uri": each, "name": "x"} for each in of_all]
+    vendor.tools = [{**vendor.tools[0], "name": f"tool_{number}", **app_of("ui://boardm")} for number in range(50)]
+    vendor.page_size = 100
+    await in_thread(lambda: restrict_tools(tenant.organization, "other"))
+    monkeypatch.setattr(decide, "may_call_tool", noted)
+    assert await listed("earlier", agent, tenant.agent_key, "resources/list", "resources", "/v1/mcp") == []
+    await allow(tenant, "resources", TEXT)
+    assert await listed("earlier", agent, tenant.agent_key, "resources/list", "resources", "/v1/mcp") == []
+    assert 50 <= len(judged) <= 200

@@ -310,7 +310,8 @@ async def test_an_error_of_the_vendor_means_the_callers_hop(
     (row,) = await rows()
     assert (row.status, row.error_code) == ("error", "vendor_error")
     earlier = await agent.call(tenant.agent_key, "fake_list")
-    assert earlier.json()["error"] == refusal
+    if code != -32042:  # such a client opens no pages
+        assert earlier.json()["error"] == refusal
 
 
 async def test_each_request_counts_in_its_limit(

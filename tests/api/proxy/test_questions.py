@@ -154,7 +154,7 @@ async def test_who_reads_no_streams_is_not_asked(agent: Agent, tenant: Tenant, v
 async def test_a_result_after_an_answer_is_kept_for_nobody(
     agent: Agent, tenant: Tenant, vendor: AskingVendor, settings: Any
 ) -> None:
-    settings.VENDOR_TOOL_CONFIG = parse_tool_config('{"fake":{"tools":{"list":{"ttl":30}}}}')
+    settings.VENDOR_TOOL_CONFIG = parse_tool_config('{"fake":{"tools":{"fake_list":{"ttl":30}}}}')
     session = await session_of(agent, tenant.agent_key)
     for number in range(2):
         vendor.answers.clear()
@@ -172,7 +172,7 @@ async def test_what_a_vendor_remembers_of_an_answer_reaches_nobody_else(
     agent: Agent, tenant: Tenant, vendor: AskingVendor, settings: Any
 ) -> None:
     """A later call in the same session of the vendor asks nothing, and its result may hold the answer before."""
-    settings.VENDOR_TOOL_CONFIG = parse_tool_config('{"fake":{"tools":{"list":{"ttl":30}}}}')
+    settings.VENDOR_TOOL_CONFIG = parse_tool_config('{"fake":{"tools":{"fake_list":{"ttl":30}}}}')
     session = await session_of(agent, tenant.agent_key)
     async with calling(tenant.agent_key, session) as stream:
         asked = await stream.read()
@@ -365,7 +365,7 @@ async def test_rights_that_cannot_be_read_after_an_answer_end_the_call(
         asked = await stream.read()
         assert asked is not None
         answered = {"id": asked["id"], "result": YES}
-        monkeypatch.setattr(ask_caller, "_rights_now", away)  # after the answer's own request was admitted
+        monkeypatch.setattr(ask_caller, "rights_now", away)  # after the answer's own request was admitted
         assert (await say(agent, tenant.agent_key, session, answered)).status_code == 202
         [found] = await stream.read_all()
     assert found["error"]

@@ -33,6 +33,11 @@ from gateway.lib.uri_templates import (
         ("db://{table}?limit=9{&more}", "db://users?limit=9&more=1"),
         ("page://x{#part}", "page://x#a/b"),
         ("file:///a{.kind}", "file:///a.md"),
+        ("db://rows{?page,size:3}", "db://rows?size=9&page=2"),
+        ("db://rows{?page}", "db://rows?page"),
+        ("db://rows{?any*}", "db://rows?table=users"),
+        ("db://rows{;page}", "db://rows;page=2"),
+        ("file:///docs/{+path}", "file:///docs/a..b/c?d=e.f"),
     ],
 )
 def test_made_of(template: str, address: str) -> None:
@@ -57,6 +62,17 @@ def test_made_of(template: str, address: str) -> None:
         ("file:///docs{.kind}", "file:///docs-secret"),
         ("file:///docs{#part}", "file:///docs-secret"),
         ("db://{table}/rows/{id}", "db://users/secrets/7"),
+        # Parameters that the template does not name
+        ("db://rows{?page}", "db://rows?table=users"),
+        ("db://rows{?page}", "db://rows?page=2&table=users"),
+        ("db://rows?page=1{&size}", "db://rows?page=1&page=2"),
+        ("db://rows{;page}", "db://rows;admin"),
+        # Segments that lead upwards for a vendor that takes the whole address for a path
+        ("file:///docs/{+path}", "file:///docs/../secret"),
+        ("file:///docs/{+path}", "file:///docs/?/../../secret"),
+        ("file:///docs/{+path}", "file:///docs/a#/%2e%2E/secret"),
+        ("file:///docs/a{#part}", "file:///docs/a#/%252e%252e/secret"),
+        ("file:///docs/{name}", "file:///docs/a%2F..%2Fsecret"),
         ("file:///notes.md", "file:///notes.md"),
         ("{+any}", "file:///notes.md"),
         ("{scheme}://x", "file://x"),
