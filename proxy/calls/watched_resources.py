@@ -102,7 +102,7 @@ class WatchedResources:
             return
         try:
             usable = await usable_now(context, vendor)
-            is_refused = isinstance(usable, Denied) or await self._refused(vendor, usable[1], found.own) is not None
+            is_refused = isinstance(usable, Denied) or await self._denied(vendor, usable[1], found.own) is not None
         # No token at the moment, or the tools of an app are not known.
         except (VendorProblem, DatabaseUnavailable) as problem:
             log.info("resource not listened to", vendor=vendor.slug, fault=type(problem).__name__)
@@ -115,7 +115,7 @@ class WatchedResources:
         else:
             self._leave(watched)
 
-    async def _refused(self, vendor: Vendor, destination: Destination, own: str) -> Denied | None:
+    async def _denied(self, vendor: Vendor, destination: Destination, own: str) -> Denied | None:
         """Raises: VendorProblem."""
         deadline = asyncio.get_running_loop().time() + FIND_DEADLINE_S
         rights = await rights_to(self._context, vendor, destination, own, deadline=deadline)
