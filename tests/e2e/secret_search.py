@@ -169,6 +169,9 @@ def redis_places(url: str) -> Iterator[tuple[str, bytes]]:
             b"zset": lambda key: client.zrange(key, 0, -1),
             b"list": lambda key: client.lrange(key, 0, -1),
             b"set": client.smembers,
+            b"stream": lambda key: [
+                part for _, fields in client.xrange(key) for pair in fields.items() for part in pair
+            ],
         }
         for key in client.scan_iter("*"):
             yield "a key of Redis", key

@@ -180,4 +180,4 @@ def test_the_command_makes_and_lists_them(capsys: pytest.CaptureFixture[str]) ->
     made = f"audit_requestauditentry_{month_of(clock.now(), 5):%Y_%m}"
     assert f"{made} " in out
     assert "made now" in out
-    assert f"{partitions.DEFAULT} holds 1 rows" in out
+    assert f"{partitions.DEFAULT} holds at least 1 rows" in out

@@ -113,7 +113,7 @@ async def test_the_cli_refuses_in_its_own_shape(agent: Agent, tenant: Tenant, jw
     refused = await post(agent, tenant, 3 * UNIT, body, **to_cli)
     assert refused.status_code == 429
     assert list(refused.json()) == ["error"]
-    assert "large bodies" in refused.json()["error"]
+    assert "large requests" in refused.json()["error"]
 
 
 async def test_a_body_larger_than_the_whole_window_is_served_when_the_window_is_empty(

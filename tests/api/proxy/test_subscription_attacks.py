@@ -192,7 +192,8 @@ async def test_an_address_that_leads_elsewhere_by_now(
     find = subscribe_item.find_resource
 
     async def find_elsewhere(*values: Any) -> Any:
-        return replace(await find(*values), own="file:///notes.md")
+        found = await find(*values)
+        return replace(found, item=replace(found.item, own="file:///notes.md"))
 
     session = await session_of(agent, tenant.agent_key)
     async with listening_to(tenant.agent_key, session) as stream:
