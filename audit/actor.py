@@ -46,6 +46,6 @@ def system(job: str) -> Actor:
 
 
 def job_of(actor_id: str, label: str) -> str:
-    """The job of a `system` actor; "" for everybody else, whatever their name is."""
+    """The job of a `system` actor; "" for other actors, also for one with such a name."""
     is_system = actor_id == SYSTEM_ID and label.startswith(_SYSTEM) and label.endswith(")")
     return label[len(_SYSTEM) : -1] if is_system else ""

@@ -8,7 +8,7 @@ from gateway.catalog.vendor import Vendor
 
 
 def with_client(vendor: Vendor, given: Callable[[str], str]) -> Vendor:
-    """The vendor with the id of its client, and the names of the variables that nobody can sign in without.
+    """The vendor with the id of its client, and the names of the variables that a sign-in still needs.
 
     `given`: the value of a variable, or "". The secret stays in the environment. Spec: contract §8
     """

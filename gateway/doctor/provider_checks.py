@@ -44,7 +44,7 @@ def _health(known: int) -> Finding:
 
 
 def _registered_clients(known: Iterable[Vendor]) -> list[Finding]:
-    """Vendors that nobody can sign in to: a client half configured is a mistake, one not yet registered a choice."""
+    """Vendors without a working sign-in: a client half configured is a mistake, one not yet registered a choice."""
     found = []
     for vendor in sorted(known, key=lambda each: each.slug):
         if vendor.oauth is None or not vendor.awaits_client:

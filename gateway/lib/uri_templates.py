@@ -1,6 +1,6 @@
 """Pure: templates of addresses, as RFC 6570 has them, and whether an address is made of one.
 
-Takes a millisecond at most, whatever is written: values are searched once and never tried again.
+Takes a millisecond at most for any template and address: values are searched once and never tried again.
 """
 
 from __future__ import annotations

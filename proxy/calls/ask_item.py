@@ -15,7 +15,7 @@ from proxy.calls import call_audit, vendor_request
 from proxy.calls.ask_modern_caller import with_own_state
 from proxy.calls.asking_request import AskingRequest
 from proxy.calls.call_audit import OpenCall
-from proxy.calls.decide import may_use_items
+from proxy.calls.decide import may_use_item
 from proxy.calls.find_item import FoundItem, find_prompt, find_resource
 from proxy.calls.list_items import offered
 from proxy.calls.recorded_call import run_recorded
@@ -146,4 +146,4 @@ async def _send(
 
 
 def _refused(found: FoundItem, caller: Caller) -> Denied | None:
-    return may_use_items(caller.principal, caller.organization, found.vendor, found.item)
+    return may_use_item(caller.principal, caller.organization, found.vendor, found.item)

@@ -238,27 +238,24 @@ class Item:
     tools: tuple[AppTool, ...] = ()
 
 
-def may_use_items(
-    principal: Principal, organization: OrganizationAccess, vendor: Vendor, item: Item | None = None
-) -> Denied | None:
-    """Resources and prompts, after VENDOR_CHECKS: None if allowed. Without `item`: whether all of both are.
+def may_use_item(principal: Principal, organization: OrganizationAccess, vendor: Vendor, item: Item) -> Denied | None:
+    """One resource or prompt, after VENDOR_CHECKS: None if allowed.
 
     An app follows its tools. Anything else is judged by the lists of its kind. Being read-only closes nothing but the
     apps of writing tools. docs/decisions/0115
     """
-    if item is not None and item.tools:
+    if item.tools:
         return _refused_app(principal, organization, vendor, item)
-    for kind in ItemType if item is None else (item.kind,):
-        for limit in item_limits(principal, organization, vendor, kind):
-            if item is None or not limit.allows(item.own):
-                return _refused_item(principal, organization, vendor, kind, limit)
+    for limit in item_limits(principal, organization, vendor, item.kind):
+        if not limit.allows(item.own):
+            return _refused_item(principal, organization, vendor, item.kind, limit)
     return None
 
 
 def item_limits(
     principal: Principal, organization: OrganizationAccess, vendor: Vendor, kind: ItemType
 ) -> tuple[ItemLimit, ...]:
-    """All that `may_use_items` depends on beside the item and its tools."""
+    """All that `may_use_item` depends on beside the item and its tools."""
     return access_rules.item_limits(principal, vendor.slug, kind, organization.allowlists, organization.item_lists)
 
 

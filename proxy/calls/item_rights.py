@@ -47,7 +47,7 @@ class ItemRights:
         if key in self.of_apps:
             return self.of_apps[key]
         item = self.item(kind, own)
-        found = decide.may_use_items(self.caller.principal, self.caller.organization, self.vendor, item)
+        found = decide.may_use_item(self.caller.principal, self.caller.organization, self.vendor, item)
         if item.tools:
             self.of_apps[key] = found
         return found

@@ -49,7 +49,7 @@ def explained_item(
     words = {"who": principal.label, "vendor": vendor.name, "item": name}
     owns = _own_names(vendor, kind, name)
     items = [Item(kind, own, _tools_of(principal, vendor, own) if kind is ItemType.RESOURCES else ()) for own in owns]
-    refusals = [decide.may_use_items(principal, organization, vendor, item) for item in items]
+    refusals = [decide.may_use_item(principal, organization, vendor, item) for item in items]
     if items[0].tools:
         return _explained_app(principal, organization, vendor, items[0], is_refused=refusals[0] is not None)
     limits = decide.item_limits(principal, organization, vendor, kind)

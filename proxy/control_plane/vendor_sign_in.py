@@ -247,7 +247,7 @@ def sign_in_levels(membership: Membership, vendor: Vendor) -> tuple[str, ...]:
 
 
 def offers_for(members: Iterable[Membership], held: Sequence[VendorConnection], catalog: Catalog) -> list[Offer]:
-    """By organization and vendor. Those that are connected stay among them, also if nobody can sign in anew."""
+    """By organization and vendor. Those that are connected stay among them, also while no new sign-in is possible."""
     vendors = [each for each in catalog.all() if each.oauth is not None and PERSON in each.oauth.connections]
     known = {(row.organization_id, row.vendor): row for row in held}
     of_all = list(members)

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 from proxy.protocol import reserved_meta
 
 MAX_ERROR_TEXT_BYTES: Final = 4 * 1024
-MAX_UPDATE_BYTES: Final = 64 * 1024  # of a change that is announced; larger ones have no address that anybody uses
+MAX_UPDATE_BYTES: Final = 64 * 1024  # of a change that is announced; a larger one has no address in use
 MAX_ACKNOWLEDGEMENT_BYTES: Final = 256 * 1024  # of the subscriptions of one stream
 MAX_REFUSAL_BYTES: Final = 64 * 1024  # of an HTTP error's body; larger ones are not parsed
 # Limits of a parsed result: megabytes of table rows have fewer objects, and no tool answers in so many blocks.
@@ -32,7 +32,7 @@ class BadVendorReply(ValueError):
 
 class VendorResult(msgspec.Struct, frozen=True):
     """`raw_result` is a JSON object; `is_error`: the tool itself failed. `is_personal`: the vendor may know things in
-    this session that its one caller answered, or was refused an answer, so the result is nobody else's."""
+    this session that its one caller answered, or was refused an answer, so the result is for this caller alone."""
 
     id: str | int
     raw_result: bytes

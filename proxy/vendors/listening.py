@@ -185,7 +185,7 @@ class VendorListening:
         return bool(self._interests)
 
     async def _pause(self, failures: int) -> None:
-        """Shorter if somebody asks meanwhile; never so short that asking would be a flood."""
+        """Ends early when an address is asked for, and never before FIRST_PAUSE_S: asking must be no flood."""
         self._changed.clear()
         await asyncio.sleep(FIRST_PAUSE_S)
         await _either(self._changed.wait(), asyncio.sleep(_longest_pause_s(failures) * random.uniform(0.5, 1.0)))  # noqa: S311
