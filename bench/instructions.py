@@ -1,0 +1,205 @@
+"""The same gateway under other builds or settings: instructions of a call, counted by valgrind.
+
+    python -m bench.instructions base:code=/tmp/last new
+
+Processor time tells variants apart that differ by more than the machine's noise, some 5 % where others use it too. The
+number of instructions is nearly the same in each run and on each machine, so that it shows a hundredth. It says nothing
+of waits for memory, disks or the kernel. Each call goes alone over one connection that is kept, and what the process
+does by the clock is taken off: under valgrind it is slow, so that a second has few calls. Variants are those of
+`bench.variants`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench import machine, targets
+from bench.databases import back_ends
+from bench.figures import median
+from bench.gateway import GatewayServer
+from bench.placement import place
+from bench.processes import HOST, BenchFailed, Processes, free_port, inherited_environment, wait_until_serving
+from bench.stage import VendorServer
+from bench.targets import Target
+from bench.variants import ROOT, Variant
+
+COUNTER = ("valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet")
+START_TIMEOUT_S = 180.0
+CALL_TIMEOUT_S = 60.0
+DUMP_TIMEOUT_S = 30.0
+WARM_UP_CALLS = 60
+IDLE_S = 5.0
+CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+TOTAL = re.compile(r"^totals: (\d+)", re.MULTILINE)  # its last line
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Variant):
+    """A variant whose server runs under the counter; `folder` receives what it counts."""
+
+    folder: str = ""
+
+    def command(self, port: int) -> tuple[str, ...]:
+        return (*COUNTER, f"--callgrind-out-file={self.folder}/{self.name}.out", *Variant.command(self, port))
+
+
+class Window:
+    """What one process counts between its beginning and its end."""
+
+    def __init__(self, target: Target, folder: Path) -> None:
+        assert target.pid is not None
+        self._pid, self._folder, self._name = target.pid, folder, target.name
+        self._control("--instr=on")
+
+    def begin(self) -> None:
+        self._control("--zero")
+
+    def end(self) -> int:
+        """Instructions since it began. Raises: BenchFailed."""
+        self._control("--dump")
+        deadline_s = time.monotonic() + DUMP_TIMEOUT_S
+        while time.monotonic() < deadline_s:
+            for file in self._folder.glob(f"{self._name}.out.*"):
+                if found := TOTAL.findall(file.read_text(encoding="utf-8", errors="replace")):
+                    file.unlink()
+                    return int(found[-1])
+            time.sleep(0.1)
+        raise BenchFailed(f"{self._name}: valgrind wrote no sum. {[each.name for each in self._folder.iterdir()]}")
+
+    def _control(self, what: str) -> None:
+        # The name of the pipe to valgrind has HOST of its environment, and that is the address the server listens on.
+        done = subprocess.run(
+            ("callgrind_control", what, str(self._pid)),
+            env={**inherited_environment(), "HOST": HOST},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        if done.returncode or "error" in (done.stdout + done.stderr).lower():
+            raise BenchFailed(f"callgrind_control {what}: {done.stdout[-200:]} {done.stderr[-200:]}")
+
+
+def call(connection: socket.socket, request: bytes, mark: bytes) -> None:
+    """One call, answered whole. Raises: BenchFailed for another answer than the one it wants."""
+    connection.sendall(request)
+    answer = b""
+    while True:
+        part = connection.recv(65_536)
+        answer += part
+        head, gap, body = answer.partition(b"\r\n\r\n")
+        length = CONTENT_LENGTH.search(head)
+        if not part or (gap and length and len(body) >= int(length[1])):
+            break
+    if mark not in answer:
+        raise BenchFailed(f"A wrong answer: {answer[:300]!r}")
+
+
+class Comparison:
+    """Windows of all variants in turn."""
+
+    def __init__(self, stage: Sequence[Target], folder: Path, calls: int) -> None:
+        self._stage, self._calls = stage, calls
+        self._windows = {target.name: Window(target, folder) for target in stage}
+        self._connections = {target.name: socket.create_connection((HOST, target.port), 60) for target in stage}
+
+    def measure(self, rounds: int) -> dict[str, list[float]]:
+        """Instructions of a call, a figure for each round."""
+        for target in self._stage:
+            self._send(target, WARM_UP_CALLS)
+        found: dict[str, list[float]] = {target.name: [] for target in self._stage}
+        for _ in range(rounds):
+            for target in self._stage:
+                found[target.name].append(self._round(target))
+        return found
+
+    def _round(self, target: Target) -> float:
+        window = self._windows[target.name]
+        window.begin()
+        began_s = time.monotonic()
+        self._send(target, self._calls)
+        took_s = time.monotonic() - began_s
+        busy = window.end()
+        window.begin()
+        time.sleep(IDLE_S)
+        return (busy - window.end() * took_s / IDLE_S) / self._calls
+
+    def _send(self, target: Target, calls: int) -> None:
+        connection = self._connections[target.name]
+        connection.settimeout(CALL_TIMEOUT_S)
+        for number in range(calls):
+            site = number % len(target.requests)
+            call(connection, target.requests[site], target.marks[site])
+
+
+def lines(found: dict[str, list[float]]) -> list[str]:
+    """Pure: medians, their ratios to the first variant's, and how far apart the figures of a variant are."""
+    base = median(next(iter(found.values())))
+    return [
+        f"{name:<16} {median(each):>11,.0f} instructions a call (x{median(each) / base:.4f}),"
+        f" between {min(each):,.0f} and {max(each):,.0f}"
+        for name, each in found.items()
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
+    parser.add_argument("variants", nargs="+", metavar="NAME[:python=PATH][,loop=NAME][,code=FOLDER][,env=NAME=VALUE]")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=100, help="of a round")
+    parser.add_argument("--target", choices=["mcp-key", "mcp-write", "mcp-jwt", "cli", "mcp-list"], default="mcp-key")
+    options = parser.parse_args(arguments)
+    try:
+        variants = [Variant.read(each) for each in options.variants]
+        if not (shutil.which("valgrind") and shutil.which("callgrind_control")):
+            raise BenchFailed("valgrind is missing: install the system's package.")
+        found = compare(variants, options.target, options.rounds, options.calls)
+    except BenchFailed as fault:
+        sys.stderr.write(f"The bench failed: {fault}\n")
+        return 1
+    print("\n".join(lines(found)))
+    return 0
+
+
+def compare(variants: Sequence[Variant], name: str, rounds: int, calls: int) -> dict[str, list[float]]:
+    """Instructions of a call of the target, by variant. Raises: BenchFailed."""
+    placement = place(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set())
+    with (
+        tempfile.TemporaryDirectory(prefix="gateway-bench-") as folder,
+        back_ends(os.environ) as found,
+        Processes(ROOT, Path(folder)) as processes,
+    ):
+        vendor = VendorServer(processes, placement)
+        kind = targets.NAMES[name]
+        gateway = GatewayServer(
+            processes, placement, vendor, found, Path(folder).resolve(), lists=kind == targets.MCP_LIST
+        )
+        wanted, stage = gateway.target(kind), []
+        for variant in variants:
+            counted = Counted(variant.name, variant.python, variant.loop, variant.code, variant.env, folder)
+            port = free_port()
+            process = processes.start(
+                f"counted-{variant.name}",
+                counted.command(port),
+                environment={**gateway.environment, **counted.variables},
+                folder=Path(variant.code) if variant.code else None,
+            )
+            wait_until_serving(process, port, "/health", timeout_s=START_TIMEOUT_S)
+            stage.append(replace(wanted, name=variant.name, port=port, pid=process.pid))
+        print("\n".join([*machine.facts(), found.description]), flush=True)
+        return Comparison(stage, Path(folder), calls).measure(rounds)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
