@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -111,15 +110,15 @@ class Comparison:
     """Windows of all variants in turn."""
 
     def __init__(self, stage: Sequence[Target], folder: Path, calls: int) -> None:
-        self._stage, self._calls = stage, calls
-        self._windows = {target.name: Window(target, folder) for target in stage}
+        self._stage, self._folder, self._calls = stage, folder, calls
+        self._windows: dict[str, Window] = {}
         self._connections = {target.name: socket.create_connection((HOST, target.port), 60) for target in stage}
 
     def measure(self, rounds: int) -> dict[str, list[float]]:
         """Instructions of a call, a figure for each round."""
         for target in self._stage:
-            with suppress(BenchFailed):  # the first calls are so slow here that a deadline may pass
-                self._send(target, WARM_UP_CALLS)
+            self._send(target, WARM_UP_CALLS)  # not counted yet, so that they pass no deadline
+            self._windows[target.name] = Window(target, self._folder)
             self._send(target, WARM_UP_CALLS)
         found: dict[str, list[float]] = {target.name: [] for target in self._stage}
         for _ in range(rounds):
