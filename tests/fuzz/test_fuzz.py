@@ -40,6 +40,7 @@ def test_every_answer_is_documented(world: World) -> None:
     def make() -> Maker:
         number = next(numbers)
         world.forget_sessions()  # they end with the confirmation of the person behind them
+        world.vendor.forget_requests()
         with suppress(DomainError):  # things of the last inputs may be in the way
             ids.update(things(world, f"{number}"))
         # The one that is renamed, restricted and deleted is not the one that calls.
