@@ -23,7 +23,7 @@ from tests.fuzz.run import run
 
 INPUTS = int(os.environ.get("FUZZ_INPUTS") or 600)
 SEED = int(os.environ.get("FUZZ_SEED") or 1)
-GROWTH_MIB = 32.0  # of this process, tests and service together, in the second half, whatever the number of inputs
+GROWTH_MIB = 16.0  # of this process, tests and service together, in the second half, whatever the number of inputs
 LONG = 5_000
 HANG_S = 60.0
 
