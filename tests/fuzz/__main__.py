@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.memory import use_one_arena
+
 DEFAULT_INPUTS = "180000"
 
 
@@ -24,6 +26,7 @@ def main(arguments: list[str]) -> int:
     for name in ("DATABASE_URL", "REDIS_URL"):
         if value := os.environ.get(f"TEST_{name}"):
             os.environ[name] = value
+    use_one_arena()  # before the first thread
     inputs, seed = [*arguments, *(DEFAULT_INPUTS, "2026")[len(arguments) :]]
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         report = Path(folder) / "report"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import time
 from collections import Counter
@@ -17,15 +15,15 @@ from gateway.http_protocol import PROBE_PATHS
 from tests.attacks.refusals import refused
 from tests.attacks.wire import Sent
 from tests.attacks.world import World
+from tests.fuzz.memory import resident_mib
 from tests.fuzz.requests import Maker
 
 AT_ONCE = 8
-MIB = 1024 * 1024
 # The vendor is well, so 502 would be ours. This deployment takes no payments, and its identity provider is away.
 AWAY = {"/api/": "billing_unavailable", "/oidc/": "temporarily_unavailable"}
 REMAKE_EVERY = 4_000
-# Templates, caches up to their bounds and the allocator's free pages fill while a run is young: what a leak takes, it
-# takes in the second half too.
+# Templates, the search of the documentation and caches up to their bounds fill while a run is young: what a leak takes,
+# it takes in the second half too.
 WARM_SHARE = 0.5
 
 
@@ -81,15 +79,6 @@ def fault_of(sent: Sent, answer: httpx.Response) -> str:
     return ""
 
 
-def _resident_mib(process: psutil.Process) -> float:
-    """Without the pages that the allocator of glibc keeps for later: how many those are says nothing about a leak."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-    return float(process.memory_info().rss / MIB)
-
-
 def _error(answer: httpx.Response) -> object:
     """The error of the body, wherever the route's shape has it."""
     try:
@@ -122,8 +111,8 @@ def run(
             if fault and len(figures.wrong) < 200:
                 figures.wrong.append(f"{each.method} {each.target[:200]!r} {each.body[:300]!r} {each.headers}: {fault}")
         if figures.inputs % (AT_ONCE * 100) < AT_ONCE:
-            figures.rss_mib.append(_resident_mib(process))
+            figures.rss_mib.append(resident_mib(process))
             note(f"{figures.inputs} inputs, {len(figures.wrong)} wrong, RSS {figures.rss_mib[-1]:.0f} MiB")
-    figures.rss_mib.append(_resident_mib(process))
+    figures.rss_mib.append(resident_mib(process))
     figures.took_s = time.monotonic() - began_s
     return figures
