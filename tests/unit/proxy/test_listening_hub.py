@@ -86,7 +86,7 @@ def owners(hub: ListeningHub) -> list[uuid.UUID]:
 
 
 async def test_streams_to_a_shared_server_are_shared_fairly(hubs: Hubs) -> None:
-    """Who has most gives one up for who has fewer, and no more than that."""
+    """The one with most gives one up for one with fewer, and no more than that."""
     hub, third = hubs.new(streams_of_vendor=4, streams_of_organization=3), uuid.uuid4()
     woken: list[str] = []
     for number in range(3):
