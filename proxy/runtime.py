@@ -237,9 +237,7 @@ def _build() -> Runtime:
         questions=_question_desk(exchange),
         streams=streams,
         shared_changes=_shared_changes(exchange, streams, directory, items),
-        subscriptions=SessionSubscriptions(
-            exchange, settings.SECRET_KEY.encode(), most=settings.SUBSCRIPTIONS_OF_SESSION
-        ),
+        subscriptions=_session_subscriptions(exchange),
         listening=_listening(pool),
     )
 
@@ -280,6 +278,15 @@ def _listening(pool: SessionPool) -> ListeningHub:
         of_subject=settings.SUBSCRIPTIONS_OF_SUBJECT,
         streams_of_vendor=settings.LISTENING_STREAMS_OF_VENDOR,
         streams_of_organization=settings.LISTENING_STREAMS_OF_ORGANIZATION,
+    )
+
+
+def _session_subscriptions(exchange: Exchange) -> SessionSubscriptions:
+    return SessionSubscriptions(
+        *(exchange, settings.SECRET_KEY.encode()),
+        of_session=settings.SUBSCRIPTIONS_OF_SESSION,
+        of_subject=settings.SUBSCRIPTIONS_KEPT_OF_SUBJECT,
+        of_organization=settings.SUBSCRIPTIONS_KEPT_OF_ORGANIZATION,
     )
 
 

@@ -6,10 +6,30 @@ docs/decisions/0110
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Protocol
 
 MAX_TAKEN = 100  # messages at once
+MARK_BYTES = 8
 LOG_ENTRIES = 10_000  # of one log, the newest
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of fields. `most`: of its fields. `shares`: beginnings of its name, and the most fields of all tables
+    with names that begin so. All of these names have one hash tag."""
+
+    name: str
+    most: int
+    shares: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """`mark`: of the table since its first field, other for one that was lost and filled again; b"": there is none."""
+
+    mark: bytes = b""
+    values: dict[bytes, bytes] = field(default_factory=dict)
 
 
 class Exchange(Protocol):
@@ -33,14 +53,19 @@ class Exchange(Protocol):
         """Remove and return the messages of a box, the oldest first; [] after `wait_s` without one."""
         ...
 
-    async def set_field(self, name: str, field: bytes, value: bytes, *, ttl_s: int, most: int) -> bool:
-        """Set one field of a table, which is kept for `ttl_s` from now. False, and no change, past `most` fields."""
+    async def set_field(self, table: Table, field: bytes, value: bytes, *, ttl_s: int) -> str:
+        """Set one field of a table, which is kept for `ttl_s` from now. "", or without a change the name whose bound is
+        reached: of the table or of a share. `field` is not empty."""
         ...
 
-    async def remove_field(self, name: str, field: bytes) -> None: ...
+    async def remove_field(self, table: Table, field: bytes) -> None: ...
 
-    async def fields(self, name: str, *, ttl_s: int) -> dict[bytes, bytes]:
-        """All fields of a table, which is kept for `ttl_s` from now."""
+    async def fields(self, table: Table, *, ttl_s: int) -> Fields:
+        """All fields of a table, which is kept for `ttl_s` from now if it has one."""
+        ...
+
+    async def drop(self, table: Table) -> None:
+        """Remove the table with its fields."""
         ...
 
     async def append(self, log: str, entry: bytes, ttl_s: int) -> None:

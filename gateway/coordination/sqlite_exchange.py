@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gateway.coordination.exchange import LOG_ENTRIES, MAX_TAKEN
+from gateway.coordination.exchange import LOG_ENTRIES, MARK_BYTES, MAX_TAKEN, Fields, Table
 from gateway.coordination.store import CoordinationUnavailable
 
 _SCHEMA = """
@@ -24,6 +24,8 @@ CREATE TABLE IF NOT EXISTS entry
     (number INTEGER PRIMARY KEY AUTOINCREMENT, log TEXT NOT NULL, body BLOB NOT NULL, expires_ms INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS entry_log ON entry (log, number);
 """
+# The fields of all tables with a name between two: those that begin with the first.
+_TAKEN = "(SELECT count(*) FROM field WHERE name BETWEEN ? AND ? AND field <> x'' AND expires_ms > ?)"
 LOOK_EVERY_S = 0.05
 FOLLOW_EVERY_S = 0.25  # for logs, which are read for as long as a stream is open
 _LOCK_TIMEOUT_S = 2.0  # to wait for another process's transaction
@@ -71,29 +73,43 @@ class SQLiteExchange:
             await asyncio.sleep(LOOK_EVERY_S)
         return []
 
-    async def set_field(self, name: str, field: bytes, value: bytes, *, ttl_s: int, most: int) -> bool:
+    async def set_field(self, table: Table, field: bytes, value: bytes, *, ttl_s: int) -> str:
         now_ms = self._now_ms()
-        self._keep_fields(name, ttl_s, now_ms)
+        self._keep_fields(table.name, ttl_s, now_ms)
+        bounds = [(table.name, table.name, table.most), *((name, f"{name}\uffff", most) for name, most in table.shares)]
         # One statement: of two processes only one may take the last place.
+        has_room = " AND ".join([f"{_TAKEN} < ?"] * len(bounds))
         found = self._execute(
-            "INSERT INTO field (name, field, value, expires_ms) SELECT ?1, ?2, ?3, ?4"
-            " WHERE (SELECT count(*) FROM field WHERE name = ?1 AND field <> ?2 AND expires_ms > ?5) < ?6"
+            "INSERT INTO field (name, field, value, expires_ms) SELECT ?, ?, ?, ?"  # noqa: S608 (constants)
+            f" WHERE EXISTS (SELECT 1 FROM field WHERE name = ? AND field = ? AND expires_ms > ?) OR ({has_room})"
             " ON CONFLICT (name, field) DO UPDATE SET value = excluded.value, expires_ms = excluded.expires_ms"
             " RETURNING 1",
-            *(name, field, value, now_ms + ttl_s * 1000, now_ms, most),
+            *(table.name, field, value, now_ms + ttl_s * 1000),
+            *(table.name, field, now_ms),
+            *(each for first, last, most in bounds for each in (first, last, now_ms, most)),
         )
         self._sweep(now_ms)
-        return bool(found)
+        if found:
+            self._mark(table.name, ttl_s, now_ms)
+            return ""
+        taken = [self._execute(f"SELECT {_TAKEN}", first, last, now_ms)[0][0] for first, last, _ in bounds]
+        full = (name for count, (name, _, most) in zip(taken, bounds, strict=True) if count >= most)
+        return next(full, table.name)  # a place has become free meanwhile
 
-    async def remove_field(self, name: str, field: bytes) -> None:
-        self._execute("DELETE FROM field WHERE name = ? AND field = ?", name, field)
+    async def remove_field(self, table: Table, field: bytes) -> None:
+        self._execute("DELETE FROM field WHERE name = ? AND field = ?", table.name, field)
 
-    async def fields(self, name: str, *, ttl_s: int) -> dict[bytes, bytes]:
+    async def fields(self, table: Table, *, ttl_s: int) -> Fields:
         now_ms = self._now_ms()
-        rows = self._execute("SELECT field, value FROM field WHERE name = ? AND expires_ms > ?", name, now_ms)
-        if rows:
-            self._keep_fields(name, ttl_s, now_ms)
-        return dict(rows)
+        rows = self._execute("SELECT field, value FROM field WHERE name = ? AND expires_ms > ?", table.name, now_ms)
+        values = dict(rows)
+        mark = values.pop(b"", b"")
+        if values:
+            self._keep_fields(table.name, ttl_s, now_ms)
+        return Fields(mark, values)
+
+    async def drop(self, table: Table) -> None:
+        self._execute("DELETE FROM field WHERE name = ?", table.name)
 
     async def append(self, log: str, entry: bytes, ttl_s: int) -> None:
         self._write("INSERT INTO entry (log, body, expires_ms) VALUES (?, ?, ?)", log, entry, ttl_s=ttl_s)
@@ -127,6 +143,14 @@ class SQLiteExchange:
             *(box, MAX_TAKEN),
         )
         return [body for _, body, expires_ms in sorted(rows) if expires_ms > self._now_ms()]
+
+    def _mark(self, name: str, ttl_s: int, now_ms: int) -> None:
+        """Unless the table has one."""
+        self._execute(
+            "INSERT INTO field (name, field, value, expires_ms) VALUES (?, x'', ?, ?) ON CONFLICT (name, field)"
+            " DO UPDATE SET value = excluded.value, expires_ms = excluded.expires_ms WHERE field.expires_ms <= ?",
+            *(name, os.urandom(MARK_BYTES), now_ms + ttl_s * 1000, now_ms),
+        )
 
     def _keep_fields(self, name: str, ttl_s: int, now_ms: int) -> None:
         sql = "UPDATE field SET expires_ms = ? WHERE name = ? AND expires_ms > ?"

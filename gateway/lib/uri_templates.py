@@ -20,6 +20,7 @@ _expression = re.compile(r"\{[^{}]*\}")
 _scheme = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 # The first character of what these expressions stand for. The others begin with a value.
 _MARKED: Final = "#./;?&"
+_SEPARATORS: Final = {"/": "/", ".": ".", ";": ";", "?": "&", "&": "&"}  # between values; of others a comma
 _NOT_IN_SIMPLE: Final = frozenset("/\\?#")
 _separators = re.compile(r"[/\\?#]").split
 _length = re.compile(r":\d+\Z")
@@ -46,8 +47,8 @@ def fault_in(template: str) -> str:
 def values_in(template: str, address: str, *, at_marks: bool = False) -> list[tuple[str, str]] | None:
     """Each expression with the text that it stands for; None if the address does not have the template's form.
 
-    Each value ends before the first occurrence of the text that follows it. Without such a text it is empty, or with
-    `at_marks` ends before the mark of an expression such as `{?q}`.
+    A value is no longer than `{name:3}` has it. Each ends before the first occurrence of the text that follows it.
+    Without such a text it is empty, or with `at_marks` ends before the mark of an expression such as `{?q}`.
     """
     if len(template) > MAX_TEMPLATE_CHARACTERS or len(address) > MAX_ADDRESS_CHARACTERS:
         return None
@@ -72,9 +73,41 @@ def values_in(template: str, address: str, *, at_marks: bool = False) -> list[tu
             mark = expressions[position + 1][1:2]
             marked = address.find(mark, place) if mark in _MARKED else place
             end = marked if marked >= 0 else len(address)
+        if not _is_short_enough(expression, address[place:end]):
+            return None
         found.append((expression, address[place:end]))
         place = end + len(literal)
     return found if place == len(address) else None
+
+
+@lru_cache(maxsize=1_000)
+def _lengths(expression: str) -> tuple[tuple[str, int | None], ...]:
+    """The names in the expression, each with the most characters of its value; () if all are without."""
+    found = [name.partition(":") for name in expression.lstrip("{+" + _MARKED).rstrip("}").split(",")]
+    lengths = tuple((name, int(length) if length.isdecimal() else None) for name, _, length in found)
+    return lengths if any(most is not None for _, most in lengths) else ()
+
+
+def _is_short_enough(expression: str, text: str) -> bool:
+    """Whether the lengths of RFC 6570, 2.4.1 hold: of characters, before they were encoded."""
+    lengths = _lengths(expression)
+    if not lengths or not text:
+        return True
+    operator = expression[1]
+    values = (text.removeprefix(operator) if operator in _MARKED else text).split(_SEPARATORS.get(operator, ","))
+    if operator in ";?&":
+        most_of = dict(lengths)
+        pairs = (pair.partition("=") for pair in values)
+        return all(_fits(value, most_of.get(name)) for name, _, value in pairs)
+    if any(most is None for _, most in lengths):
+        return True  # of a name without a length there may be any number of values
+    # Names without a value are left out: each value is of the first name that is left and long enough.
+    left = iter(lengths)
+    return all(any(_fits(value, most) for _, most in left) for value in values)
+
+
+def _fits(value: str, most: int | None) -> bool:
+    return most is None or len(unquote(value)) <= most
 
 
 @lru_cache(maxsize=1_000)

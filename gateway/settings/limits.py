@@ -156,8 +156,11 @@ SUBSCRIPTIONS_OF_ORGANIZATION = 1_000
 SUBSCRIPTIONS_OF_SUBJECT = 200
 LISTENING_STREAMS_OF_VENDOR = VENDOR_CONNECTIONS_PER_ORIGIN // 4
 LISTENING_STREAMS_OF_ORGANIZATION = (LISTENING_STREAMS_OF_VENDOR + 1) // 2
-# Of one session or one request, in all processes; new ones of an organization, which are kept for an hour.
+# Those that sessions keep, in all processes: of one session (also of one request), of a subject, of an organization.
+# And new ones of an organization.
 SUBSCRIPTIONS_OF_SESSION = 50
+SUBSCRIPTIONS_KEPT_OF_SUBJECT = 500
+SUBSCRIPTIONS_KEPT_OF_ORGANIZATION = 2_000
 NEW_SUBSCRIPTIONS = Rule("subscriptions", limit=2_000, window_s=3600)
 # Sessions of callers whose end or log level is kept for all processes, for seven days each. docs/decisions/0110
 SESSION_CHANGES = Rule("session-changes", limit=2_000, window_s=86_400)

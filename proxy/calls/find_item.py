@@ -148,8 +148,8 @@ def _failed(vendor: Vendor, credential: CredentialRef, problem: VendorProblem) -
 
 
 async def _owners_of(context: RequestContext, address: str) -> list[Vendor] | Failed:
-    """The vendors whose own address it is. An entry of a list counts more than a template, and one that the caller may
-    use more than others.
+    """The vendors whose own address it is, and where the caller may use it. Nothing is said of others, not even that
+    they have it. An entry of a list counts more than a template.
 
     While the list of one is not known none is the owner: an address must not change its meaning when a vendor fails.
     """
@@ -168,9 +168,8 @@ async def _owners_of(context: RequestContext, address: str) -> list[Vendor] | Fa
 
 
 def _usable_owners(owners: Collection[ItemRights], address: str) -> list[Vendor]:
-    """Those where the caller may use it; all, where it may use it nowhere."""
-    usable = [each for each in owners if each.refused(ItemType.RESOURCES, address) is None]
-    return [each.vendor for each in usable or owners]
+    """Those where the caller may use it."""
+    return [each.vendor for each in owners if each.refused(ItemType.RESOURCES, address) is None]
 
 
 def _fitting(lists: Iterable[tuple[ItemRights, ItemList]], address: str) -> list[ItemRights]:

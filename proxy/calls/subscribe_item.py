@@ -21,7 +21,7 @@ from proxy.protocol import item_addresses
 from proxy.protocol.item_kinds import UNSUBSCRIBE, Capability
 from proxy.request_context import RequestContext
 from proxy.sessions.listening_hub import HeldInterest
-from proxy.sessions.session_subscriptions import Subscription
+from proxy.sessions.session_subscriptions import Holder, Subscription
 from proxy.timing import Timing
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.listening import REFUSED, RefusedByVendor
@@ -30,12 +30,16 @@ CONFIRM_WITHIN_S = 8.0
 # For the stream to take over, in this process. In another one it asks the vendor itself.
 HELD_S = 10.0
 NOT_ANNOUNCED = "The vendor of this resource does not announce its changes."
-# Of an address, in UTF-8: what a session may keep then fits into one reply of the exchange. A longer reply closes the
-# connection to it, which all organizations share.
-MAX_KEPT_BYTES = 8 * 1024
+# Of an address, in UTF-8. It is kept as the caller has it and as the vendor has it, for each session. All of a session
+# fit into one reply of the exchange: a longer reply closes the connection to it, which all organizations share.
+MAX_KEPT_BYTES = 2 * 1024
 TOO_LONG = f"The address of a subscription must have at most {MAX_KEPT_BYTES} bytes."
-TOO_MANY_OF_SESSION = "The session is subscribed to too many resources."
-TOO_MANY_OF_ORGANIZATION = "The organization has subscribed to too many resources within an hour."
+TOO_MANY = {
+    Holder.SESSION: "The session is subscribed to too many resources.",
+    Holder.SUBJECT: "The sessions of this caller are subscribed to too many resources.",
+    Holder.ORGANIZATION: "The sessions of this organization are subscribed to too many resources.",
+}
+TOO_MANY_WITHIN_AN_HOUR = "The organization has subscribed to too many resources within an hour."
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +83,10 @@ async def _subscribe(context: RequestContext, call: ItemCall, row: OpenCall) -> 
         return UnknownItem(call.name, is_offered=False)
     org_id = str(context.caller.principal.org_id)
     if not (await live.store.admit(settings.NEW_SUBSCRIPTIONS, org_id, ())).allowed:
-        return BadArguments(TOO_MANY_OF_ORGANIZATION)
-    if not await live.subscriptions.add(session, confirmed.found):
-        return BadArguments(TOO_MANY_OF_SESSION)
+        return BadArguments(TOO_MANY_WITHIN_AN_HOUR)
+    full = await live.subscriptions.add(context.caller.principal, session, confirmed.found)
+    if full is not None:
+        return BadArguments(TOO_MANY[full])
     live.shared_changes.session_changed(session)
     return Delivered(b"{}", is_error=False)
 
@@ -93,7 +98,7 @@ async def _unsubscribe(context: RequestContext, call: ItemCall, row: OpenCall) -
         row.vendor, row.item = named[0], call.audited(named[1])
     # First: a vendor that does not answer at the moment keeps none.
     if context.session is not None and not call.fault:
-        await context.runtime.subscriptions.remove(context.session, call.name)
+        await context.runtime.subscriptions.remove(context.caller.principal, context.session, call.name)
         context.runtime.shared_changes.session_changed(context.session)
     refusal = await _unusable(context, call)
     return Delivered(b"{}", is_error=False) if refusal is None else refusal

@@ -50,9 +50,16 @@ class WatchedResources:
         return list(self._watched)
 
     @property
+    def subscriptions(self) -> list[Subscription]:
+        return [each.subscription for each in self._watched.values()]
+
+    @property
     def needs_review(self) -> bool:
         """Whether a vendor refuses a credential, or an address is not listened to."""
-        return any(each.held is None or each.held.interest.is_rejected for each in self._watched.values())
+        return any(
+            each.held is None or each.held.interest.is_rejected or each.held.interest.is_displaced
+            for each in self._watched.values()
+        )
 
     async def watch(self, subscriptions: Iterable[Subscription], *, has_gap: bool = False) -> None:
         """These and no others. `has_gap`: their resources may have changed while no stream told of it."""
@@ -122,7 +129,10 @@ class WatchedResources:
         return rights.refused(ItemType.RESOURCES, own)
 
     def _listen(self, watched: _Watched, destination: Destination) -> None:
-        former, hub = watched.held, self._context.runtime.listening
+        hub = self._context.runtime.listening
+        if watched.held is not None and watched.held.interest.is_displaced:
+            self._leave(watched)
+        former = watched.held
         if former is not None and former.key == destination.key:
             return
         if self._watched.get(watched.subscription.address) is not watched:

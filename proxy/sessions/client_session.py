@@ -33,6 +33,7 @@ class ClientSession(msgspec.Struct, frozen=True):
     id: bytes
     capabilities: Mapping[str, Any]
     epoch: str
+    expires_at_s: float  # Unix time
 
 
 class ClientSessionState(msgspec.Struct, frozen=True, array_like=True):
@@ -70,7 +71,7 @@ def opened(principal: Principal, endpoint: str, session_id: str) -> ClientSessio
         raise SessionEnded
     # With its end, so that a store without expiry can forget it.
     name = tagged(tag_of_subject(principal.subject), session_epoch(found.id.hex(), int(found.expires_at_s)))
-    return ClientSession(found.id, found.capabilities, name)
+    return ClientSession(found.id, found.capabilities, name, found.expires_at_s)
 
 
 def elicitation_id(session: ClientSession, vendor: str) -> str:

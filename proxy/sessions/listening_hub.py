@@ -1,5 +1,8 @@
 """The vendors that this process listens to for its subscribers: bounded, and one stream for each credential.
 
+The streams to one server are shared fairly: without a free one, an organization that asks gets one from the one with
+the most, if that keeps as many.
+
 docs/decisions/0113
 """
 
@@ -46,7 +49,11 @@ class ListeningHub:
         self._pool = pool
         self._places = SharedPlaces(of_all, of_vendor, of_organization, of_subject)
         self._streams = SharedPlaces(streams_of_vendor, streams_of_organization)
+        self._most_of_organization = streams_of_organization
         self._listenings: dict[PoolKey, VendorListening] = {}
+        self._holders: dict[
+            PoolKey, tuple[Hashable, Hashable]
+        ] = {}  # of the stream: server, organization at the vendor
         pool.on_resource_updated = self._updated
 
     @property
@@ -68,7 +75,8 @@ class ListeningHub:
         is_promised: bool = False,
         has_gap: bool = False,
     ) -> HeldInterest:
-        """Listen for changes of an address. Raises: VendorProblem without a place.
+        """Listen for changes of an address. Raises: VendorProblem without a place. An organization with more streams
+        may lose one of them: its interests are displaced.
 
         `is_promised`: as in `Interest`. `has_gap`: a change may have been missed before, even if others listened.
         """
@@ -79,12 +87,11 @@ class ListeningHub:
         listening = self._listenings.get(key)
         if listening is None:
             streams = (server, (key.org_id, key.vendor))
-            if not self._streams.take(*streams):
+            if not self._take_stream(*streams):
                 self._places.give_back(*holders)
                 raise errors.unavailable("The gateway listens to this vendor with too many credentials.")
-            listening = self._listenings[key] = VendorListening(
-                self._pool, destination, partial(self._end, key, streams)
-            )
+            self._holders[key] = streams
+            listening = self._listenings[key] = VendorListening(self._pool, destination, partial(self._end, key))
         listening.destination = destination  # an equal key may have a newer one: of a credential that was sealed again
         held = HeldInterest(Interest(own, wake, is_promised=is_promised), key, holders)
         listening.add(held.interest, has_gap=has_gap)
@@ -111,9 +118,26 @@ class ListeningHub:
         if listening is not None:
             listening.updated(address)
 
-    def _end(self, key: PoolKey, streams: tuple[Hashable, ...]) -> None:
-        del self._listenings[key]
-        self._streams.give_back(*streams)
+    def _take_stream(self, server: Hashable, asking: Hashable) -> bool:
+        if self._streams.take(server, asking):
+            return True
+        fewest = self._streams.taken(asking) + 1  # that the other one must keep
+        if fewest > self._most_of_organization:
+            return False
+        sharing = [(key, holder) for key, (at, holder) in self._holders.items() if at == server]
+        loser = max(sharing, key=lambda each: self._streams.taken(each[1]), default=None)
+        if loser is None or self._streams.taken(loser[1]) <= fewest:
+            return False
+        newest = next(key for key, holder in reversed(sharing) if holder == loser[1])
+        listening = self._listenings[newest]
+        self._end(newest, listening)
+        listening.displace()
+        return self._streams.take(server, asking)
+
+    def _end(self, key: PoolKey, listening: VendorListening) -> None:
+        if self._listenings.get(key) is listening:  # it may have been displaced
+            del self._listenings[key]
+            self._streams.give_back(*self._holders.pop(key))
 
 
 def _server_of(destination: Destination) -> Hashable:

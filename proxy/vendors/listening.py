@@ -22,8 +22,9 @@ from proxy.protocol import replies
 from proxy.protocol.item_addresses import MAX_CHARACTERS
 from proxy.protocol.item_kinds import SUBSCRIBE, UNSUBSCRIBE
 from proxy.vendors import errors
+from proxy.vendors.circuits import Trials
 from proxy.vendors.destination import Destination
-from proxy.vendors.errors import OtherEra, StaleSession, VendorProblem
+from proxy.vendors.errors import Evidence, OtherEra, StaleSession, VendorProblem
 from proxy.vendors.pool import SessionPool
 from proxy.vendors.session import VendorSession
 
@@ -46,14 +47,14 @@ class Interest:
 
     `is_promised`: the subscriber counts on it already, so a change before the vendor keeps it is one too. `has_news`:
     the resource may have changed since the subscriber last took note. `is_refused`: the vendor announces its changes no
-    more. `is_rejected`: it refuses the credential.
+    more. `is_rejected`: it refuses the credential. `is_displaced`: the stream's place was needed for others.
     """
 
-    __slots__ = ("has_news", "is_promised", "is_refused", "is_rejected", "own", "wake")
+    __slots__ = ("has_news", "is_displaced", "is_promised", "is_refused", "is_rejected", "own", "wake")
 
     def __init__(self, own: str, wake: Callable[[], None], *, is_promised: bool = False) -> None:
         self.own, self.wake, self.is_promised = own, wake, is_promised
-        self.has_news = self.is_refused = self.is_rejected = False
+        self.has_news = self.is_refused = self.is_rejected = self.is_displaced = False
 
     def tell(self) -> None:
         self.has_news = True
@@ -71,7 +72,7 @@ class RefusedByVendor(Exception):
 class VendorListening:
     """One event loop. `on_end` is called when there is nothing to listen to any more."""
 
-    def __init__(self, pool: SessionPool, destination: Destination, on_end: Callable[[], None]) -> None:
+    def __init__(self, pool: SessionPool, destination: Destination, on_end: Callable[[VendorListening], None]) -> None:
         self._pool, self.destination, self._on_end = pool, destination, on_end
         self._interests: dict[str, set[Interest]] = {}
         self._kept: set[str] = set()  # by the vendor, in the stream that is open
@@ -79,6 +80,7 @@ class VendorListening:
         self._asking: dict[str, asyncio.Future[None]] = {}
         self._changed, self._is_open = asyncio.Event(), asyncio.Event()
         self._honoured: Set[str] = frozenset()
+        self._trials: Trials = ()  # of the attempt, until its stream is open
         self._task: asyncio.Task[None] | None = None
 
     def add(self, interest: Interest, *, has_gap: bool = False) -> None:
@@ -111,6 +113,16 @@ class VendorListening:
         except TimeoutError:
             raise errors.timeout() from None
 
+    def displace(self) -> None:
+        """End now, with a word to each interest."""
+        for interest in [each for interests in self._interests.values() for each in interests]:
+            interest.is_displaced = True
+            interest.wake()
+        self._interests.clear()
+        self._fail(errors.unavailable())
+        if self._task is not None:
+            self._task.cancel()
+
     async def aclose(self) -> None:
         if self._task is not None:
             self._task.cancel()
@@ -120,6 +132,8 @@ class VendorListening:
 
     def opened(self, honoured: Set[str] | None) -> None:
         self._honoured = honoured or frozenset()
+        self._pool.circuits.record(self.destination, Evidence.RESPONDED)
+        self._end_trials()
         self._is_open.set()
 
     def updated(self, address: str) -> None:
@@ -146,11 +160,13 @@ class VendorListening:
                 if problem is not None:
                     log.info("vendor not heard", vendor=self.destination.key.vendor, fault=problem.fault.value)
                     self._fail(problem)
-                    failures += 1
-                    await self._pause(failures)
+                    retry_after_s = problem.retry_after_s or 0
+                    if not retry_after_s or problem.evidence is not Evidence.NONE:  # the circuit let it try
+                        failures += 1
+                    await self._pause(max(_longest_pause_s(failures), retry_after_s))
         finally:
             self._fail(errors.unavailable())
-            self._on_end()
+            self._on_end(self)
 
     async def _attempt(self) -> VendorProblem | None:
         """Listen until the stream ends. The problem, if there was one."""
@@ -167,15 +183,32 @@ class VendorListening:
     async def _listen(self) -> bool:
         """False if the vendor does not know the session. Raises: VendorProblem."""
         self._is_open.clear()
-        deadline = asyncio.get_running_loop().time() + self.destination.timeout_s
-        session = await self._pool.lease(self.destination, deadline=deadline)
+        self._trials = self._pool.circuits.enter(self.destination)  # as a call: an open circuit is asked nothing
+        try:
+            deadline = asyncio.get_running_loop().time() + self.destination.timeout_s
+            session = await self._pool.lease(self.destination, deadline=deadline)
+            return await self._listen_in(session)
+        finally:
+            self._end_trials()
+
+    async def _listen_in(self, session: VendorSession) -> bool:
+        """As `_listen`."""
         listen = self._listen_anew if session.is_modern else self._listen_and_subscribe
         try:
             await listen(session)
         except StaleSession as stale:
             self._pool.evict(self.destination, session, is_of_other_era=isinstance(stale, OtherEra))
             return False
+        except VendorProblem as problem:
+            # Only this: a vendor may have no streams, and answer calls all the same.
+            if problem.evidence is Evidence.CONNECT_FAILED:
+                self._pool.circuits.record(self.destination, problem.evidence)
+            raise
         return True
+
+    def _end_trials(self) -> None:
+        trials, self._trials = self._trials, ()
+        self._pool.circuits.exit(trials)
 
     async def _is_wanted(self) -> bool:
         """Whether there is an address, now or in a moment."""
@@ -184,11 +217,11 @@ class VendorListening:
             await _either(self._changed.wait(), asyncio.sleep(LINGER_S))
         return bool(self._interests)
 
-    async def _pause(self, failures: int) -> None:
+    async def _pause(self, longest_s: float) -> None:
         """Ends early when an address is asked for, and never before FIRST_PAUSE_S: asking must be no flood."""
         self._changed.clear()
         await asyncio.sleep(FIRST_PAUSE_S)
-        await _either(self._changed.wait(), asyncio.sleep(_longest_pause_s(failures) * random.uniform(0.5, 1.0)))  # noqa: S311
+        await _either(self._changed.wait(), asyncio.sleep(min(longest_s, LONGEST_PAUSE_S) * random.uniform(0.5, 1.0)))  # noqa: S311
 
     # --- vendors of the earlier revisions -----------------------------------------------------------------------------
 
@@ -218,12 +251,17 @@ class VendorListening:
     async def _ask(
         self, session: VendorSession, method: str, addresses: Sequence[str]
     ) -> list[tuple[str, replies.VendorResult | replies.RpcError | VendorProblem]]:
-        """Raises: StaleSession; VendorProblem for a refused credential."""
+        """Nothing is sent while the circuit is open. Raises: StaleSession; VendorProblem for a refused credential."""
         found: list[tuple[str, replies.VendorResult | replies.RpcError | VendorProblem]] = []
         for start in range(0, len(addresses), ASKED_AT_ONCE):
             some = addresses[start : start + ASKED_AT_ONCE]
             if method == SUBSCRIBE:  # those who wanted the others may have left meanwhile
                 some = [own for own in some if own in self._interests]
+            try:
+                self._pool.circuits.check(self.destination)
+            except VendorProblem as problem:
+                found += [(own, problem) for own in some]
+                continue
             deadline = asyncio.get_running_loop().time() + min(self.destination.timeout_s, ASK_WITHIN_S)
             requests = (session.request(method, _named(own), deadline=deadline) for own in some)
             answers = await asyncio.gather(*requests, return_exceptions=True)

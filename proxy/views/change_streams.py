@@ -27,6 +27,7 @@ from proxy.hot_path_database import DatabaseUnavailable
 from proxy.protocol import jsonrpc, sse
 from proxy.protocol.item_kinds import UPDATED
 from proxy.request_context import RequestContext
+from proxy.sessions.client_session import ClientSession
 from proxy.sessions.session_subscriptions import Subscription
 from proxy.sessions.stream_places import Announced, ListSignal
 from proxy.views import compact_calls, mcp_sessions, responses
@@ -64,6 +65,7 @@ class ChangeWatch:
         self._known = self._seen()
         self._is_begun = False
         self._read_again_s = 0.0
+        self._mark = b""  # of the session's subscriptions, as they were read
         self.resources = WatchedResources(context, signal.set)
         self.connected = ConnectedVendors(context)
 
@@ -112,7 +114,8 @@ class ChangeWatch:
 
     async def _look_at_resources(self, *, is_other_caller: bool) -> list[str]:
         context = self._context
-        is_due = self._signal.is_nudged or asyncio.get_running_loop().time() >= self._read_again_s
+        # An exchange that loses everything loses the epochs, too: the caller is another one then.
+        is_due = is_other_caller or self._signal.is_nudged or asyncio.get_running_loop().time() >= self._read_again_s
         if context.session is not None and is_due:
             await self._read_subscriptions()
         if is_other_caller or self.resources.needs_review:
@@ -126,7 +129,7 @@ class ChangeWatch:
         self._signal.is_nudged = False
         self._read_again_s = asyncio.get_running_loop().time() + READ_AGAIN_S
         try:
-            found = await self._context.runtime.subscriptions.of(session)
+            found = await self._kept(session)
         except CoordinationUnavailable as fault:
             log.info("subscriptions of a session not read", fault=str(fault))
             self._signal.is_nudged = True
@@ -134,13 +137,31 @@ class ChangeWatch:
         await self.resources.watch(found, has_gap=not self._is_begun)
         self._is_begun = True
 
+    async def _kept(self, session: ClientSession) -> list[Subscription]:
+        """The session's subscriptions. If the exchange has lost them, those of this stream are kept again.
+
+        Raises: CoordinationUnavailable.
+        """
+        principal, kept = self._context.caller.principal, self._context.runtime.subscriptions
+        read = await kept.of(principal, session)
+        if self._mark and read.mark != self._mark:
+            known = {each.address for each in read.found}
+            lost = [each for each in self.resources.subscriptions if each.address not in known]
+            for each in lost:
+                await kept.add(principal, session, each)
+            log.info("subscriptions of a session were lost, and are kept again", count=len(lost))
+            read = await kept.of(principal, session)
+        self._mark = read.mark
+        return read.found
+
     async def _forget(self, addresses: Iterable[str]) -> None:
         """The caller has lost the right to them: the session is not subscribed to them any more."""
-        if self._context.session is None:
+        context, subscriptions = self._context, self._context.runtime.subscriptions
+        if context.session is None:
             return
         for address in addresses:
             try:
-                await self._context.runtime.subscriptions.remove(self._context.session, address)
+                await subscriptions.remove(context.caller.principal, context.session, address)
             except CoordinationUnavailable as fault:
                 log.info("subscription of a session not removed", fault=str(fault))
 

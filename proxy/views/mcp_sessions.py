@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import structlog
 from django.conf import settings
 from django.http import HttpResponse
 
+from gateway.coordination.store import CoordinationUnavailable
 from gateway.hot_path_request import HotPathRequest
 from proxy.outcomes import Denied, ItemOutcome
 from proxy.protocol import jsonrpc, log_levels, questions, url_elicitation
@@ -22,6 +24,7 @@ from proxy.sessions.session_states import TooManyChanges
 from proxy.views import responses
 from proxy.views.route import Route, ServedRequest, count
 
+log = structlog.get_logger(__name__)
 HEADER = "Mcp-Session-Id"
 _META = "HTTP_MCP_SESSION_ID"
 _LEVELS = ", ".join(log_levels.RANKS)
@@ -101,6 +104,13 @@ async def take_answers(context: RequestContext, messages: Iterable[object]) -> H
     return responses.accepted()
 
 
+async def _forget_subscriptions(context: RequestContext, session: ClientSession) -> None:
+    try:
+        await context.runtime.subscriptions.end(context.caller.principal, session)
+    except CoordinationUnavailable as fault:  # they end by themselves in a while, and nothing is told of them
+        log.info("subscriptions of an ended session not removed", fault=str(fault))
+
+
 async def end(request: HotPathRequest, route: Route) -> HttpResponse:
     """DELETE: processes know the session no more from their next request on."""
     served = ServedRequest(request, replace(route, method="DELETE"))
@@ -112,6 +122,7 @@ async def end(request: HotPathRequest, route: Route) -> HttpResponse:
         await count(context)
         if context.session is not None:
             await _change(context, context.session, ClientSessionState(is_ended=True))
+            await _forget_subscriptions(context, context.session)
             context.runtime.shared_changes.session_changed(context.session)
         response = responses.ended()
     except Exception as fault:

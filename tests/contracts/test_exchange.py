@@ -6,12 +6,13 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 
-from gateway.coordination.exchange import MAX_TAKEN, Exchange
+from gateway.coordination.exchange import MAX_TAKEN, Exchange, Fields, Table
 from gateway.coordination.redis_exchange import RedisExchange
 from gateway.coordination.sqlite_exchange import SQLiteExchange
 from gateway.coordination.store import CoordinationUnavailable
@@ -69,34 +70,86 @@ async def test_who_waits_gets_what_comes(pair: tuple[Exchange, Exchange]) -> Non
     assert time.monotonic() - began_s < 2
 
 
+T = Table("t", 2)
+
+
 async def test_a_table_has_so_many_fields_and_no_more(pair: tuple[Exchange, Exchange]) -> None:
     here, there = pair
-    assert await here.set_field("t", b"1", b"a", ttl_s=60, most=2)
-    assert await there.set_field("t", b"2", b"b", ttl_s=60, most=2)
-    assert not await here.set_field("t", b"3", b"c", ttl_s=60, most=2)
-    assert await here.set_field("t", b"2", b"new", ttl_s=60, most=2), "it has its place"
-    assert await there.fields("t", ttl_s=60) == {b"1": b"a", b"2": b"new"}
-    await there.remove_field("t", b"1")
-    await there.remove_field("t", b"no such")
-    assert await here.set_field("t", b"3", b"c", ttl_s=60, most=2)
-    assert (await here.fields("t", ttl_s=60)).keys() == {b"2", b"3"}
-    assert await here.fields("another", ttl_s=60) == {}
+    assert await here.set_field(T, b"1", b"a", ttl_s=60) == ""
+    assert await there.set_field(T, b"2", b"b", ttl_s=60) == ""
+    assert await here.set_field(T, b"3", b"c", ttl_s=60) == "t"
+    assert await here.set_field(T, b"2", b"new", ttl_s=60) == "", "it has its place"
+    assert (await there.fields(T, ttl_s=60)).values == {b"1": b"a", b"2": b"new"}
+    await there.remove_field(T, b"1")
+    await there.remove_field(T, b"no such")
+    assert await here.set_field(T, b"3", b"c", ttl_s=60) == ""
+    assert (await here.fields(T, ttl_s=60)).values.keys() == {b"2", b"3"}
+    assert await here.fields(Table("another", 2), ttl_s=60) == Fields()
+
+
+async def test_tables_share_places(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    tables = [Table(f"{{o}}:{name}", 2, (("{o}:a:", 3), ("{o}:", 4))) for name in ("a:1", "a:2", "b:1")]
+    mine, more, other = tables[0], tables[1], replace(tables[2], shares=(("{o}:b:", 3), ("{o}:", 4)))
+    for number, (table, expected) in enumerate(
+        [(mine, ""), (mine, ""), (mine, "{o}:a:1"), (more, ""), (more, "{o}:a:"), (other, ""), (other, "{o}:")]
+    ):
+        assert await pair[number % 2].set_field(table, b"%d" % number, b"x", ttl_s=60) == expected
+    assert await there.set_field(mine, b"0", b"new", ttl_s=60) == "", "it has its place"
+    assert (await here.fields(mine, ttl_s=60)).values == {b"0": b"new", b"1": b"x"}
+    await here.remove_field(mine, b"0")
+    assert await there.set_field(other, b"6", b"x", ttl_s=60) == "", "a place that became free"
+    assert await there.set_field(more, b"7", b"x", ttl_s=60) == "{o}:"
+    await there.drop(other)
+    assert await there.fields(other, ttl_s=60) == Fields()
+    assert await here.set_field(more, b"7", b"x", ttl_s=60) == "", "of a table that has ended"
+    foreign = Table("{p}:a:1", 2, (("{p}:", 1),))
+    assert await here.set_field(foreign, b"1", b"x", ttl_s=60) == "", "others have places of their own"
+
+
+async def test_places_end_with_their_table(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    short, long = (Table(f"{{o}}:{name}", 1, (("{o}:", 1),)) for name in "ab")
+    assert await here.set_field(short, b"1", b"x", ttl_s=1) == ""
+    assert await there.set_field(long, b"1", b"x", ttl_s=60) == "{o}:"
+    async with asyncio.timeout(5):
+        while await there.set_field(long, b"1", b"x", ttl_s=60):
+            await asyncio.sleep(0.1)
+    assert await here.fields(short, ttl_s=60) == Fields()
+
+
+async def test_a_lost_table_has_another_mark_and_an_emptied_one_has_not(pair: tuple[Exchange, Exchange]) -> None:
+    here, there = pair
+    await here.set_field(T, b"1", b"a", ttl_s=60)
+    mark = (await there.fields(T, ttl_s=60)).mark
+    assert mark
+    await there.remove_field(T, b"1")
+    assert await here.fields(T, ttl_s=60) == Fields(mark)
+    await here.set_field(T, b"2", b"b", ttl_s=60)
+    assert await here.fields(T, ttl_s=60) == Fields(mark, {b"2": b"b"})
+    await here.drop(T)
+    assert await there.fields(T, ttl_s=60) == Fields()
+    await there.set_field(T, b"2", b"b", ttl_s=60)
+    assert (await here.fields(T, ttl_s=60)).mark not in (b"", mark)
 
 
 async def test_the_largest_table_of_a_session_is_one_reply(pair: tuple[Exchange, Exchange]) -> None:
     here, there = pair
     value = b"x" * (2 * MAX_KEPT_BYTES + 256)  # the caller's address and the vendor's, sealed
+    largest = Table("t", settings.SUBSCRIPTIONS_OF_SESSION)
     for number in range(settings.SUBSCRIPTIONS_OF_SESSION):
-        assert await here.set_field("t", b"%16d" % number, value, ttl_s=60, most=settings.SUBSCRIPTIONS_OF_SESSION)
-    assert len(await there.fields("t", ttl_s=60)) == settings.SUBSCRIPTIONS_OF_SESSION
+        assert await here.set_field(largest, b"%16d" % number, value, ttl_s=60) == ""
+    assert len((await there.fields(largest, ttl_s=60)).values) == settings.SUBSCRIPTIONS_OF_SESSION
 
 
 async def test_of_two_at_once_one_gets_the_last_place(pair: tuple[Exchange, Exchange]) -> None:
-    found = await asyncio.gather(*(pair[n].set_field("t", b"%d" % n, b"a", ttl_s=60, most=1) for n in (0, 1)))
-    assert sorted(found) == [False, True]
-    same = await asyncio.gather(*(pair[0].set_field("u", b"%d" % n, b"a", ttl_s=60, most=1) for n in (0, 1)))
-    assert sorted(same) == [False, True]
-    assert len(await pair[1].fields("u", ttl_s=60)) == 1
+    one = Table("t", 1)
+    found = await asyncio.gather(*(pair[n].set_field(one, b"%d" % n, b"a", ttl_s=60) for n in (0, 1)))
+    assert sorted(found) == ["", "t"]
+    shared = [Table(f"{{o}}:{n}", 9, (("{o}:", 5),)) for n in range(20)]
+    both = await asyncio.gather(*(pair[n % 2].set_field(shared[n], b"1", b"a", ttl_s=60) for n in range(20)))
+    assert sorted(both) == [*[""] * 5, *["{o}:"] * 15]
+    assert len((await pair[1].fields(one, ttl_s=60)).values) == 1
 
 
 async def test_a_log_is_read_by_all(pair: tuple[Exchange, Exchange]) -> None:
@@ -128,12 +181,13 @@ async def test_who_follows_a_log_gets_what_comes(pair: tuple[Exchange, Exchange]
 async def test_a_file_forgets_fields_and_entries_and_no_place(tmp_path: Path) -> None:
     now_ms = [0]
     made = SQLiteExchange(tmp_path / "x.sqlite3", lambda: now_ms[0])
-    assert await made.set_field("t", b"1", b"a", ttl_s=1, most=1)
+    one = Table("t", 1)
+    assert await made.set_field(one, b"1", b"a", ttl_s=1) == ""
     await made.append("log", b"1", 1)
     place = await made.end_of("log")
     now_ms[0] = 1_001
-    assert await made.fields("t", ttl_s=1) == {}
-    assert await made.set_field("t", b"2", b"b", ttl_s=1, most=1), "the first has made room"
+    assert await made.fields(one, ttl_s=1) == Fields()
+    assert await made.set_field(one, b"2", b"b", ttl_s=1) == "", "the first has made room"
     for number in range(200):
         await made.put(f"n{number}", b"", 1)
     await made.append("log", b"2", 1)

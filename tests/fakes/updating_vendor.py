@@ -19,8 +19,10 @@ SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 class _Open:
     """A stream that a client listens on. `wanted`: None in the earlier revisions, where sessions have subscriptions."""
 
-    def __init__(self, session: str, response: web.StreamResponse, wanted: set[str] | None, own_id: Any) -> None:
-        self.session, self.response, self.wanted, self.own_id = session, response, wanted, own_id
+    def __init__(
+        self, session: str, response: web.StreamResponse, wanted: set[str] | None, own_id: Any, key: str | None
+    ) -> None:
+        self.session, self.response, self.wanted, self.own_id, self.key = session, response, wanted, own_id, key
         self.ended = asyncio.Event()
 
 
@@ -113,7 +115,7 @@ class UpdatingVendor(ItemVendor):
             params = {"_meta": {SUBSCRIPTION_ID: own_id}, "notifications": {"resourceSubscriptions": sorted(wanted)}}
             method = "notifications/subscriptions/acknowledged"
             await response.write(_event({"jsonrpc": "2.0", "method": method, "params": params}))
-        stream = _Open(session, response, wanted, own_id)
+        stream = _Open(session, response, wanted, own_id, request.headers.get("X-Api-Key"))
         self.open_streams.append(stream)
         self.most_streams = max(self.most_streams, len(self.open_streams))
         try:

@@ -118,8 +118,11 @@ async def test_a_template_allows_what_is_made_of_it(agent: Agent, tenant: Tenant
     # By the vendor's own address the rule is the same.
     bare = await request(era, agent, key, "resources/read", {"uri": "test://thing/7"})
     assert "result" in bare.json()
-    refused = await request(era, agent, key, "resources/read", {"uri": NOTES})
-    assert refused.json()["error"]["data"]["reason"] == "item_not_allowed"
+    # A resource that the caller may not use is not there: a vendor's list and its templates are told to nobody else.
+    for address in (NOTES, "test://other/7", "absent://x"):
+        unknown = await request(era, agent, key, "resources/read", {"uri": address})
+        code = -32602 if era == "modern" else -32002
+        assert unknown.json()["error"] == {"code": code, "message": "Resource not found", "data": {"uri": address}}
 
 
 @both_eras

@@ -12,15 +12,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.conf import settings
+from redis import Redis
 
+from credentials.models import Credential
+from credentials.services.credentials import delete_credential
+from gateway.coordination.sqlite_exchange import SQLiteExchange
 from proxy import runtime
 from proxy.calls import subscribe_item, watched_resources
 from proxy.hot_path_database import DatabaseUnavailable
-from proxy.vendors import listening
+from proxy.runtime import Runtime
+from proxy.vendors import errors, listening
+from proxy.vendors.circuit import FAILURES_UNTIL_OPEN
+from proxy.vendors.errors import Evidence
 from proxy.vendors.listening import VendorListening
 from proxy.views import change_streams
 from tests.api.proxy.asking import session_of
-from tests.api.proxy.conftest import Agent
+from tests.api.proxy.conftest import Agent, inside
 from tests.api.proxy.streams import Stream
 from tests.api.proxy.test_subscriptions import (
     EXPOSED,
@@ -52,13 +60,12 @@ async def test_the_longest_addresses_of_one_session_are_read_by_a_stream(
     refused = await subscribe(agent, tenant.agent_key, session, LONG)
     assert refused.json()["error"] == {"code": -32602, "message": subscribe_item.TOO_LONG}
     assert not vendor.seen["resources/subscribe"]
-    longest = [f"fake+test://{number:02}" + "a" * 4_080 for number in range(49)]
+    longest = [f"fake+test://{number:02}" + "a" * 2_030 for number in range(49)]
     for address in longest:
         assert "result" in (await subscribe(agent, tenant.agent_key, session, address)).json()
     await subscribe(agent, tenant.agent_key, session)
-    async with listening_to(tenant.agent_key, session) as stream:
-        heard: set[Any] = {(await stream.read() or {})["params"]["uri"] for _ in range(50)}
-        assert heard == {EXPOSED, *longest}
+    async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
+        await until(lambda: {each["params"]["uri"] for each in heard} == {EXPOSED, *longest})
 
 
 @contextlib.asynccontextmanager
@@ -122,9 +129,7 @@ async def replace_key(tenant: Tenant, vendor: UpdatingVendor) -> None:
 async def test_a_former_credential_is_not_listened_with(
     agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its account may be another one; with the new one the vendor announces nothing."""
-    if vendor.is_modern:
-        pytest.skip("it is not asked again what it declares")
+    """Its account may be another one; with the new one the vendor announces nothing, or the new account's changes."""
     monkeypatch.setattr(change_streams, "LOOK_EVERY_S", 2.0)
     monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
     session = await session_of(agent, tenant.agent_key)
@@ -137,10 +142,89 @@ async def test_a_former_credential_is_not_listened_with(
             vendor.announces = False
             await replace_key(tenant, vendor)
             await agent.rpc(tenant.agent_key, "resources/list")
-            await until(lambda: not listenings())
-            await vendor.announce(OWN, to_all=True)
-            await asyncio.sleep(0.3)
-        assert UPDATED not in {each["method"] for each in heard}
+            if not vendor.is_modern:
+                await until(lambda: not listenings())
+                await vendor.announce(OWN, to_all=True)
+                await asyncio.sleep(0.3)
+                assert UPDATED not in {each["method"] for each in heard}
+                return
+            # It is not asked again what it declares, so it is listened to, and with the new one alone.
+            await until(lambda: {each.key for each in vendor.open_streams} == {"new-key"})
+            await until(lambda: [len(each._interests) for each in listenings()] == [1])
+            await until(lambda: update() in heard)  # the account may be another one
+
+
+async def test_a_removed_credential_is_listened_with_for_seconds(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor
+) -> None:
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session):
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        credential = await in_thread(lambda: Credential.objects.get(organization=tenant.organization))
+        began_s = asyncio.get_running_loop().time()
+        await in_thread(lambda: delete_credential(actor=tenant.owner, credential=credential))
+        async with asyncio.timeout(subscribe_item.HELD_S + 5):
+            while vendor.open_streams or listenings():
+                await asyncio.sleep(0.05)
+        # The agreement is kept for a stream to take over, and no longer.
+        assert asyncio.get_running_loop().time() - began_s < subscribe_item.HELD_S + listening.LINGER_S + 1
+
+
+async def test_an_open_circuit_is_not_listened_to(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by streams that begin again nor by new addresses, and the trial that works ends it for calls as well."""
+    session, pool = await session_of(agent, tenant.agent_key), runtime.current().pool
+    async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        [found] = listenings()
+        now_s = [0.0]
+        monkeypatch.setattr(pool.circuits, "_monotonic", lambda: now_s[0])
+        for _ in range(FAILURES_UNTIL_OPEN):
+            pool.circuits.record(found.destination, Evidence.CONNECT_FAILED)
+        asked = vendor.seen.total()
+        vendor.end_streams()
+        await until(lambda: not vendor.open_streams)
+        await asyncio.sleep(0.3)
+        answer = await subscribe(agent, tenant.agent_key, session, "fake+file:///notes.md")
+        assert answer.json()["error"]["data"]["reason"] == "vendor_unavailable"
+        assert answer.json()["error"]["data"]["retryAfter"] == 10
+        await asyncio.sleep(0.5)
+        assert vendor.seen.total() == asked
+        heard.clear()
+        now_s[0] = 11.0
+        monkeypatch.setattr(listening, "LONGEST_PAUSE_S", 0.1)
+        found._changed.set()
+        await until(lambda: vendor.wanted == [OWN])
+        await until(lambda: not pool.circuits.has_trouble)
+        await until(lambda: heard == [update()])
+
+
+async def test_listeners_open_the_circuit_of_a_vendor_that_is_gone(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, pool = await session_of(agent, tenant.agent_key), runtime.current().pool
+    monkeypatch.setattr(listening, "LONGEST_PAUSE_S", 0.1)
+    attempts = 0
+
+    async def lost(*values: object) -> None:
+        nonlocal attempts
+        attempts += 1
+        raise errors.unavailable(evidence=Evidence.CONNECT_FAILED)
+
+    async with listening_to(tenant.agent_key, session) as stream, all_from(stream):
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        [found] = listenings()
+        monkeypatch.setattr(found, "_listen_and_subscribe", lost)
+        monkeypatch.setattr(found, "_listen_anew", lost)
+        vendor.end_streams()
+        await until(lambda: pool.circuits.open_vendors() == {"fake"})
+        most = attempts
+        await asyncio.sleep(0.5)
+        assert attempts == most
 
 
 async def test_a_stream_outlives_a_database_that_is_away(
@@ -271,4 +355,73 @@ async def test_a_vendor_that_refuses_later_is_told_of_once(
         heard.clear()
         vendor.errors.clear()
         vendor.keeps_none = False
+        await until(lambda: heard == [update()])
+
+
+def lose_everything() -> None:
+    """As an exchange that was emptied."""
+    exchange = runtime.current().exchange
+    if isinstance(exchange, SQLiteExchange):
+        exchange._execute("DELETE FROM field")
+    else:
+        redis = Redis.from_url(settings.REDIS_URL)
+        for key in redis.scan_iter(f"{settings.COORDINATION_PREFIX}*"):
+            redis.delete(key)
+
+
+def kept_count() -> int:
+    """Subscriptions in the exchange."""
+    exchange = runtime.current().exchange
+    if isinstance(exchange, SQLiteExchange):
+        return int(exchange._execute("SELECT count(*) FROM field WHERE field <> x''")[0][0])
+    redis = Redis.from_url(settings.REDIS_URL)
+    names = redis.scan_iter(f"{settings.COORDINATION_PREFIX}subscriptions:*places")
+    return max((int(redis.zcard(name)) for name in names), default=0)  # the organization's
+
+
+async def test_an_exchange_that_loses_everything_loses_no_subscription(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, other_process: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream keeps what it tells of again, at the next change of its caller; and what comes meanwhile counts too."""
+    monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
+        await subscribe(agent, tenant.agent_key, session)
+        await subscribe(agent, tenant.agent_key, session, "fake+file:///notes.md")
+        await subscribe(agent, tenant.agent_key, session, "fake+file:///notes.md", "unsubscribe")
+        await asyncio.sleep(0.3)  # from here on the stream alone holds it
+        await until(lambda: vendor.wanted == [OWN] and runtime.current().listening.taken == 1)
+        lose_everything()
+        if isinstance(runtime.current().exchange, SQLiteExchange):  # a Redis that was emptied has no epochs either
+            await in_thread(lambda: connect(tenant.organization, tenant.owner))
+        await until(lambda: kept_count() == 1)
+        with inside(other_process):
+            await subscribe(agent, tenant.agent_key, session, "fake+test://image")
+        await until(lambda: vendor.wanted == sorted([OWN, "test://image"]))
+        assert kept_count() == 2
+        heard.clear()
+        await vendor.announce(OWN)
+        await until(lambda: update() in heard)
+    async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
+        await until(lambda: update() in heard and update("fake+test://image") in heard)
+
+
+async def test_a_stream_that_made_way_is_listened_to_again_when_there_is_a_place(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = runtime.current().listening
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        [(key, found)] = hub._listenings.items()
+        with monkeypatch.context() as full:
+            full.setattr(hub._streams, "_most", (0, 0))
+            hub._end(key, found)
+            found.displace()
+            await until(lambda: not vendor.open_streams)
+            await asyncio.sleep(0.3)
+            assert not listenings()
+            heard.clear()
+        await until(lambda: vendor.wanted == [OWN])
         await until(lambda: heard == [update()])

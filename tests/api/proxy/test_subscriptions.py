@@ -14,6 +14,7 @@ from django.conf import LazySettings
 from credentials.models import Credential
 from credentials.services.credentials import delete_credential
 from gateway import draining
+from gateway.coordination.exchange import Table
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import CoordinationUnavailable
 from oauth_ext.services.agent_keys import mint_agent_key
@@ -22,7 +23,8 @@ from proxy.calls import subscribe_item
 from proxy.calls.subscribe_item import NOT_ANNOUNCED
 from proxy.protocol.item_kinds import Capability
 from proxy.runtime import Runtime
-from proxy.sessions import shared_changes
+from proxy.sessions import client_session, shared_changes
+from proxy.sessions.session_subscriptions import KEPT_S, Holder
 from proxy.vendors import item_directory, listening, tool_directory
 from proxy.views import change_streams
 from tests.api.proxy import modern
@@ -303,7 +305,7 @@ async def test_an_organization_and_its_streams_have_bounds(
     session = await session_of(agent, tenant.agent_key)
     assert "result" in (await subscribe(agent, tenant.agent_key, session)).json()
     more = await subscribe(agent, tenant.agent_key, session, "fake+file:///notes.md")
-    assert more.json()["error"]["message"] == subscribe_item.TOO_MANY_OF_ORGANIZATION
+    assert more.json()["error"]["message"] == subscribe_item.TOO_MANY_WITHIN_AN_HOUR
     hub = runtime.current().listening
     monkeypatch.setattr(hub._streams, "_most", (0, 0))
     async with running_vendor(UpdatingVendor) as second:
@@ -524,10 +526,57 @@ async def test_changes_while_the_exchange_is_away_are_told(
         assert heard == {f"notifications/{each}/list_changed" for each in ("tools", "prompts", "resources")}
 
 
+@pytest.mark.parametrize("holder", [Holder.SUBJECT, Holder.ORGANIZATION])
+async def test_what_all_sessions_keep_is_bounded(
+    agent: Agent,
+    tenant: Tenant,
+    vendor: UpdatingVendor,
+    other_process: Runtime,
+    monkeypatch: pytest.MonkeyPatch,
+    holder: Holder,
+) -> None:
+    """Over processes, and until a session ends."""
+    for live in (runtime.current(), other_process):
+        monkeypatch.setattr(live.subscriptions, f"_of_{holder.name.lower()}", 2)
+    sessions = [await session_of(agent, tenant.agent_key) for _ in range(3)]
+    for session in sessions[:2]:
+        assert "result" in (await subscribe(agent, tenant.agent_key, session)).json()
+    for process in (other_process, runtime.current()):
+        with inside(process):
+            full = await subscribe(agent, tenant.agent_key, sessions[2])
+        assert full.json()["error"] == {"code": -32602, "message": subscribe_item.TOO_MANY[holder]}
+    assert "result" in (await subscribe(agent, tenant.agent_key, sessions[0])).json(), "it has its place"
+    ended = await agent.http.delete("/v1/mcp", headers=headers(tenant.agent_key, named(sessions[1])))
+    assert ended.status_code == 204
+    with inside(other_process):
+        assert "result" in (await subscribe(agent, tenant.agent_key, sessions[2])).json()
+    await subscribe(agent, tenant.agent_key, sessions[0], verb="unsubscribe")
+    assert "result" in (await subscribe(agent, tenant.agent_key, sessions[2], OWN)).json()
+
+
+async def test_subscriptions_end_with_their_session(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept_s: list[int] = []
+    exchange = runtime.current().subscriptions._exchange
+    set_field = exchange.set_field
+
+    async def noted(table: Table, field: bytes, value: bytes, *, ttl_s: int) -> str:
+        kept_s.append(ttl_s)
+        return await set_field(table, field, value, ttl_s=ttl_s)
+
+    monkeypatch.setattr(exchange, "set_field", noted)
+    await subscribe(agent, tenant.agent_key, await session_of(agent, tenant.agent_key))
+    monkeypatch.setattr(client_session, "LIFETIME_S", 90)
+    await subscribe(agent, tenant.agent_key, await session_of(agent, tenant.agent_key))
+    assert kept_s[0] == KEPT_S
+    assert 60 <= kept_s[1] <= 90
+
+
 async def test_bounds(agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch) -> None:
     session = await session_of(agent, tenant.agent_key)
     live = runtime.current()
-    monkeypatch.setattr(live.subscriptions, "_most", 1)
+    monkeypatch.setattr(live.subscriptions, "_of_session", 1)
     assert "result" in (await subscribe(agent, tenant.agent_key, session)).json()
     more = await subscribe(agent, tenant.agent_key, session, "fake+file:///notes.md")
     assert (more.json()["error"]["code"], "too many" in more.text) == (-32602, True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -77,3 +79,54 @@ async def test_only_a_server_that_is_shared_has_shared_places(hubs: Hubs, bound:
                 take(hub, destination(ORGS[1], fixed=fixed))
         else:
             take(hub, destination(ORGS[1], fixed=fixed))
+
+
+def owners(hub: ListeningHub) -> list[uuid.UUID]:
+    return [key.org_id for key in hub._listenings]
+
+
+async def test_streams_to_a_shared_server_are_shared_fairly(hubs: Hubs) -> None:
+    """The one with most gives one up for one with fewer, and no more than that."""
+    hub, third = hubs.new(streams_of_vendor=4, streams_of_organization=3), uuid.uuid4()
+    woken: list[str] = []
+    for number in range(3):
+        target = destination(ORGS[0])
+        held = hub.take(principal_of(ORGS[0]), target, f"test://{number}", partial(woken.append, str(number)))
+    take(hub, destination(ORGS[1]))
+    assert (hub.stream_count, held.interest.is_displaced) == (4, False)
+    take(hub, destination(third))
+    assert owners(hub) == [ORGS[0], ORGS[0], ORGS[1], third]
+    assert (woken, held.interest.is_displaced) == (["2"], True), "the newest one"
+    for full in (ORGS[0], ORGS[1], third):
+        with pytest.raises(VendorProblem):
+            take(hub, destination(full))
+    take(hub, destination(uuid.uuid4()))
+    assert len(set(owners(hub))) == 4
+    with pytest.raises(VendorProblem):
+        take(hub, destination(uuid.uuid4()))
+    with pytest.raises(VendorProblem):
+        await hub.confirm(held, deadline=asyncio.get_running_loop().time() + 5)
+    taken = hub.taken
+    hub.give_back(held)
+    assert (hub.taken, hub.stream_count) == (taken - 1, 4)
+    await asyncio.sleep(0)
+    assert hub.stream_count == 4, "the end of a displaced one takes nothing from others"
+
+
+async def test_who_waits_for_a_displaced_stream_is_told_at_once(hubs: Hubs) -> None:
+    hub = hubs.new(streams_of_vendor=2, streams_of_organization=2)
+    take(hub, destination(ORGS[0]))
+    held = hub.take(principal_of(ORGS[0]), destination(ORGS[0]), "test://x", lambda: None)
+    waiting = asyncio.ensure_future(hub.confirm(held, deadline=asyncio.get_running_loop().time() + 60))
+    await asyncio.sleep(0)
+    take(hub, destination(ORGS[1]))
+    with pytest.raises(VendorProblem):
+        await asyncio.wait_for(waiting, 1)
+
+
+async def test_an_organization_past_its_bound_displaces_nobody(hubs: Hubs) -> None:
+    hub = hubs.new(streams_of_vendor=4, streams_of_organization=1)
+    take(hub, destination(ORGS[0]))
+    with pytest.raises(VendorProblem):
+        take(hub, destination(ORGS[0]))
+    assert hub.stream_count == 1

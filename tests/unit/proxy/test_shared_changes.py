@@ -16,7 +16,7 @@ from proxy.sessions.client_session import ClientSession
 from proxy.sessions.shared_changes import LOG, SharedChanges
 from proxy.sessions.stream_places import StreamPlaces
 
-ORG, SESSION = uuid.uuid4(), ClientSession(b"s" * 16, {}, "epoch")
+ORG, SESSION = uuid.uuid4(), ClientSession(b"s" * 16, {}, "epoch", 9e9)
 
 
 class SlowExchange(SQLiteExchange):
