@@ -134,16 +134,16 @@ class DeleteCredentialPage(OrgFormPage[TypedNameForm]):
         agents = ngettext("%(count)s agent", "%(count)s agents", found.agents) % {"count": found.agents}
         calls = ngettext("%(count)s call", "%(count)s calls", found.calls) % {"count": grouped(found.calls)}
         text = gettext(
-            "%(people)s and %(agents)s called %(vendor)s with it: %(calls)s in the last 30 days, %(today)s in the last "
+            "%(people)s and %(agents)s used these credentials: %(calls)s in the last 30 days, %(today)s in the last "
             "24 hours."
         )
         if found.is_part:
             text = gettext(
-                "At least %(people)s and %(agents)s called %(vendor)s with it: %(calls)s in the last 30 days, "
+                "At least %(people)s and %(agents)s used these credentials: %(calls)s in the last 30 days, "
                 "%(today)s in the last 24 hours."
             )
         today = grouped(found.calls_today)
-        return text % {"people": people, "agents": agents, "vendor": self.vendor_name, "calls": calls, "today": today}
+        return text % {"people": people, "agents": agents, "calls": calls, "today": today}
 
 
 class _OfVendor(DeleteCredentialPage):

@@ -136,7 +136,7 @@ class ServiceClientSettingsPage(ServiceClientThingPage, OrgFormPage[AgentForm]):
         is_compact = self.request.POST.get("list") == "compact"
         change_service_client(actor=self.actor, client=self.client, changes={"lists_compactly": is_compact})
         text = (
-            gettext("%(name)s now gets three tools in place of all.")
+            gettext("%(name)s now gets three tools instead of all.")
             if is_compact
             else gettext("%(name)s now gets all its tools.")
         )

@@ -73,7 +73,7 @@ class NewAgentForm(forms.Form):
         label=gettext_lazy("Chosen vendors"), required=False, widget=forms.CheckboxSelectMultiple
     )
     read_only = forms.BooleanField(label=gettext_lazy("Only read-only tools"), required=False)
-    compact_list = forms.BooleanField(label=gettext_lazy("Show three tools in place of all"), required=False)
+    compact_list = forms.BooleanField(label=gettext_lazy("Show three tools instead of all"), required=False)
     expires_in_days = forms.TypedChoiceField(
         label=gettext_lazy("Expires after"),
         coerce=int,

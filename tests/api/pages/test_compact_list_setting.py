@@ -20,8 +20,8 @@ def test_the_button_changes_the_list(site: Site) -> None:
     browser, path, name = site.cast.client("admin"), settings_path(site), site.tenant.client.name
     assert "Shows all its tools" in text(browser.get(path))
     answer = browser.post(path, {"action": "list", "list": "compact"}, follow=True)
-    assert notices(answer) == [f"{name} now gets three tools in place of all."]
-    assert "Shows three tools in place of all" in text(answer)
+    assert notices(answer) == [f"{name} now gets three tools instead of all."]
+    assert "Shows three tools instead of all" in text(answer)
     assert is_compact(site)
     answer = browser.post(path, {"action": "list", "list": "all"}, follow=True)
     assert notices(answer) == [f"{name} now gets all its tools."]

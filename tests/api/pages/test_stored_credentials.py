@@ -353,7 +353,7 @@ class TestDeleting:
         who = "0 members and 1 agent" if kind == "agent" else "1 member and 0 agents"
         browser = site.cast.client("admin")
         shown = browser.get(path)
-        assert f"{who} called Fake" in words(shown)
+        assert f"{who} used these credentials" in words(shown)
         assert "5 calls in the last 30 days, 2 in the last 24 hours." in words(shown)
         assert not Strict(text(shown)).inline
         for typed in ("", name.upper() + "x"):

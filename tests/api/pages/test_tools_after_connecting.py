@@ -33,7 +33,7 @@ def test_its_tools_are_known_at_once(site: Site, live_vendor: FakeVendor) -> Non
     page = text(site.cast.client("admin").get(site.path("proxy_pages:vendor", "fake")))
     assert "All 3 tools are allowed for your role." in page
     tools = text(site.cast.client("admin").get(site.path("proxy_pages:tool-access", "fake")))
-    assert "never refreshed" not in tools
+    assert "never checked" not in tools
     assert live_vendor.seen["tools/list"] == 1
 
 
