@@ -1,6 +1,6 @@
-"""Pure: the figures of one day as they are stored, and those of many days and of a statement together.
+"""The figures of one day as they are stored, and those of many days and of a statement together.
 
-What a day has per vendor is most of it, so it is stored without the names that would come again and again.
+Figures by vendor are most of a day's, so they are stored without names that would come again and again.
 """
 
 from __future__ import annotations
