@@ -21,6 +21,7 @@ from audit.models import (
     StreamCursor,
     StreamEra,
     UsageCount,
+    UsageDay,
     UsageDuration,
     UsageLabel,
 )
@@ -154,6 +155,13 @@ class UsageDurationAdmin(RollUpAdmin):
     list_display = ("day", "hour", "org_id", "vendor", "bucket", "calls")
     search_fields = ("=org_id", "vendor__exact")
     search_help_text = "Search by exact organization ID or vendor."
+
+
+@admin.register(UsageDay)
+class UsageDayAdmin(RollUpAdmin):
+    list_display = fields = ("day", "org_id", "version")
+    search_fields = ("=org_id",)
+    search_help_text = "Search by exact organization ID."
 
 
 @admin.register(UsageLabel)

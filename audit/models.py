@@ -6,7 +6,7 @@ from django.db import models
 
 from audit.call_status import CallKind, CallSource, CallStatus
 from audit.shipping_models import DeliveryHour, LogDestination, RefusedRecord, SentHour
-from audit.usage_models import UsageCount, UsageDuration, UsageLabel
+from audit.usage_models import UsageCount, UsageDay, UsageDuration, UsageLabel
 from gateway.lib import ids
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "StreamCursor",
     "StreamEra",
     "UsageCount",
+    "UsageDay",
     "UsageDuration",
     "UsageLabel",
 ]

@@ -17,6 +17,7 @@ from audit.shipping.claims import claim_due
 from audit.shipping.delivery import deliver
 from audit.shipping.results import CLAIMED_FOR, prune_hours
 from audit.stream import Log, finish_all_stale_rows, first_waiting
+from audit.usage.ready_days import make_ready
 from audit.usage.removal import remove_usage_of_deleted_organizations
 from audit.usage.rollup import roll_up_all
 from gateway.lib import clock
@@ -79,7 +80,9 @@ def _warn_of_a_stalled_stream(log: Log) -> None:
 @shared_task(name="audit.roll_up_usage")  # type: ignore[untyped-decorator]
 def roll_up_usage() -> int:
     """Returns the number of rows that were rolled up. Spec: §2 Usage aggregates"""
-    return roll_up_all()
+    rows = roll_up_all()
+    make_ready()
+    return rows
 
 
 @shared_task(name="audit.remove_usage")  # type: ignore[untyped-decorator]

@@ -63,3 +63,24 @@ class UsageLabel(models.Model):
 
     def __str__(self) -> str:
         return self.label
+
+
+class UsageDay(models.Model):
+    """All figures of one organization's day, made of its roll-ups once it is over. See `audit.usage.ready_days`.
+
+    A row without a version waits to be made: the roll-ups of its day changed since.
+    """
+
+    # Made of the organization and the day, and serves as their index: see `audit.usage.row_ids`.
+    id = models.UUIDField(primary_key=True, editable=False)
+    org_id = models.UUIDField()
+    day = models.DateField()
+    version = models.UUIDField(null=True, editable=False)  # another one each time that they are made
+    by_day = models.BinaryField(null=True)
+    by_vendor = models.BinaryField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["day"], name="usage_days_to_make", condition=models.Q(version=None))]
+
+    def __str__(self) -> str:
+        return f"{self.day} of {self.org_id}"

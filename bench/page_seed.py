@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 
 from audit.call_record import CallRecord
 from audit.models import RequestAuditEntry, StreamEra
+from audit.usage.ready_days import make_ready
 from audit.usage.rollup import roll_up
 from credentials.credential_scope import CredentialScope
 from gateway.lib import clock
@@ -73,6 +74,7 @@ def seed(size: Size) -> Seeded:
     _add_calls(cast, members, slugs, size)
     while roll_up():
         pass
+    make_ready(longest_run_s=600)
     create_request(
         actor=cast.user("member"),
         organization=cast.org,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from audit.usage.log_sql import BUCKET, DAY, HOUR, OUTCOME, TABLE, is_in
 from audit.usage.row_ids import row_id_sql
 from audit.usage_keys import COUNT_KEY, DURATION_KEY, SUMS, TIMED, WHOLE_DAY, Outcome
-from audit.usage_models import UsageCount, UsageDuration, UsageLabel
+from audit.usage_models import UsageCount, UsageDay, UsageDuration, UsageLabel
 
 # SQLite has no such function: `audit.usage.counters.add_functions` adds it.
 ROW_ID_FUNCTION = "usage_row_id"
@@ -31,7 +31,7 @@ class _Table(NamedTuple):
 
 COUNTS = _Table(UsageCount._meta.db_table, COUNT_KEY, SUMS, "true")
 DURATIONS = _Table(UsageDuration._meta.db_table, DURATION_KEY, ("calls",), is_in(TIMED))
-_LABELS = UsageLabel._meta.db_table
+_LABELS, _READY_DAYS = UsageLabel._meta.db_table, UsageDay._meta.db_table
 
 
 class _Addition(NamedTuple):
@@ -52,7 +52,12 @@ def statements(vendor: str, condition: str) -> tuple[str, ...]:
         f" {HOUR[vendor]} AS hour, {OUTCOME} AS outcome, {BUCKET[vendor]} AS bucket"
         f" FROM {TABLE} WHERE position IS NOT NULL AND {condition})"
     )
-    additions = [_hours_and_days(vendor, COUNTS), _hours_and_days(vendor, DURATIONS), _LATEST_LABELS]
+    additions = [
+        _hours_and_days(vendor, COUNTS),
+        _hours_and_days(vendor, DURATIONS),
+        _LATEST_LABELS,
+        _changed_days(vendor),
+    ]
     if vendor == "sqlite":
         return tuple(f"WITH {rows}, {each.tables} {each.insert}" for each in additions)
     parts = [f"addition_{number} AS (WITH {each.tables} {each.insert})" for number, each in enumerate(additions)]
@@ -99,6 +104,17 @@ _LATEST_LABELS = _Addition(
     " WHERE place = 1 ORDER BY org_id, user_id ON CONFLICT (org_id, user_id) DO UPDATE"
     f" SET label = EXCLUDED.label, row_id = EXCLUDED.row_id WHERE EXCLUDED.row_id > {_LABELS}.row_id",
 )
+
+
+def _changed_days(vendor: str) -> _Addition:
+    """Figures of a day that were made before these rows came are made again."""
+    key = ("org_id", "day", "hour", "rest")
+    return _Addition(
+        f"changed AS (SELECT DISTINCT org_id, day, CAST({WHOLE_DAY} AS smallint) AS hour, '' AS rest FROM batch)",  # noqa: S608
+        f"INSERT INTO {_READY_DAYS} (id, org_id, day) SELECT {_row_id(vendor, key)}, org_id, day FROM changed"  # noqa: S608
+        " WHERE true ORDER BY 1 ON CONFLICT (id) DO UPDATE SET version = NULL, by_day = NULL, by_vendor = NULL"
+        f" WHERE {_READY_DAYS}.version IS NOT NULL",
+    )
 
 
 def _row_id(vendor: str, key: Sequence[str]) -> str:

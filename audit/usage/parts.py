@@ -24,14 +24,16 @@ from audit.usage.log_sql import is_in
 from audit.usage.period import Parts
 from audit.usage.rollup import CONSUMER, LOG
 from audit.usage_keys import COUNTED, TIMED
-from audit.usage_models import UsageCount, UsageDuration, UsageLabel
+from audit.usage_models import UsageCount, UsageDay, UsageDuration, UsageLabel
 from gateway.lib import ids
 from gateway.lib.clock import EPOCH
 
 # A row becomes final within FINAL_AFTER_S, or a little later when the process that finishes it is busy.
 LATEST = timedelta(seconds=FINAL_AFTER_S + 300)
 _CURSORS = StreamCursor._meta.db_table
-_COUNTS, _DURATIONS, _LABELS = (model._meta.db_table for model in (UsageCount, UsageDuration, UsageLabel))
+_COUNTS, _DURATIONS, _LABELS, _READY_DAYS = (
+    model._meta.db_table for model in (UsageCount, UsageDuration, UsageLabel, UsageDay)
+)
 _READ = "day, vendor, tool, user_id, source, outcome, calls, duration_ms, response_bytes"
 _NO_ID = {"postgresql": "CAST(%s AS uuid)", "sqlite": "%s"}
 _BEYOND = "(position, id) > (SELECT position, row_id FROM place)"
@@ -90,16 +92,21 @@ def groups(
     branches: Iterable[str],
     *,
     only: Mapping[str, str] | None = None,
+    ready: row_ids.Range | None = None,
 ) -> list[Group]:
     """Runs the branches, SELECTs of Group's columns, in one statement. `only`: values that columns have.
 
+    `ready`: one more branch, of this name, has the versions of the ready days in this range of ids
+    for which no row waits.
+
     They may read five tables. `sums`: the period, by the keys of `levels`; `level` names that of a row. `caller`: calls
     by `user_id`. `bucket`: timed calls by `vendor` and `bucket`. `loose`: rows of the log that no roll-up of the period
-    has. `label`: the labels of the callers.
+    has. `label`: the labels of all callers.
     """
     builder = _Builder(org_id, only or {})
     tables = [builder.place(), builder.loose(parts), *builder.sums(parts, levels), _CALLERS]
     tables += [builder.buckets(parts), builder.labels()]
+    branches = [*branches, builder.versions(ready)] if ready else branches
     add_functions()
     with _reading(is_large=not only) as cursor:
         cursor.execute(f"WITH {', '.join(tables)} {' UNION ALL '.join(branches)}", builder.values)
@@ -202,9 +209,15 @@ class _Builder:
 
     def labels(self) -> str:
         self.values.append(self._org_id)
-        callers = "SELECT user_id FROM caller"
-        chosen = f"SELECT user_id, label, row_id FROM {_LABELS} WHERE org_id = %s AND user_id IN ({callers})"  # noqa: S608
+        chosen = f"SELECT user_id, label, row_id FROM {_LABELS} WHERE org_id = %s"  # noqa: S608
         return f"label AS ({chosen})"
+
+    def versions(self, ready: row_ids.Range) -> str:
+        self.values += [self._org_id, *map(uuid_value, ready)]
+        # A caller who is counted on the day may be one of a waiting row.
+        complete = "version IS NOT NULL AND day NOT IN (SELECT day FROM loose)"
+        chosen = f"org_id = %s AND id >= %s AND id <= %s AND {complete}"
+        return f"SELECT 'ready', CAST(version AS text), '', '', 0, 0 FROM {_READY_DAYS} WHERE {chosen}"  # noqa: S608
 
     def _log(self, low: datetime, high: datetime) -> str:
         self.values += [self._org_id, first_id(low), first_id(high), *self._only.values()]
@@ -216,7 +229,7 @@ class _Builder:
 
     def _rolled(self, table: str, columns: str, parts: Parts, only: Mapping[str, str], *, grouped: str = "") -> str:
         """One SELECT for each part, each with UNION ALL behind it."""
-        chosen = [row_ids.of_days(self._org, *parts.days)] if parts.days is not None else []
+        chosen = [row_ids.of_days(self._org, *each) for each in parts.days]
         chosen += [row_ids.of_hours(self._org, each.day, each.first, each.last) for each in parts.hours]
         for rows in chosen:
             self.values += [self._org_id, *map(uuid_value, rows), *only.values()]

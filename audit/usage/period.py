@@ -5,8 +5,8 @@ Spec: §4.11 · D83, D88, D151
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from audit.filters import Filters
@@ -70,7 +70,7 @@ class Parts:
     `days` and `hours` are in the roll-ups, except for their newest rows. `edges` are parts of hours, in the log alone.
     """
 
-    days: tuple[date, date] | None
+    days: tuple[tuple[date, date], ...]
     hours: tuple[HoursOfDay, ...]
     edges: tuple[tuple[datetime, datetime], ...]
     # All days and hours together.
@@ -80,23 +80,31 @@ class Parts:
     def of(cls, period: Period) -> Parts:
         start, end = max(period.start or _FIRST, _FIRST), min(period.end_before, _LAST)
         if start >= end:
-            return cls(None, (), (), None)
+            return cls((), (), (), None)
         first, last = -(-(start - _FIRST) // HOUR), (end - _FIRST) // HOUR
         if first > last:  # both ends are in one hour
-            return cls(None, (), ((start, end),), None)
+            return cls((), (), ((start, end),), None)
         begin, finish = _FIRST + first * HOUR, _FIRST + last * HOUR
         edges = tuple((low, high) for low, high in ((start, begin), (finish, end)) if low < high)
         days, hours = _days_and_hours(begin, finish)
         return cls(days, hours, edges, (begin, finish) if begin < finish else None)
 
+    def without(self, days: Iterable[date]) -> Parts:
+        """The days that are left when `days`, each of which is in a range of days, are known otherwise."""
+        ranges = list(self.days)
+        for day in sorted(days):
+            first, last = ranges.pop()
+            ranges += [each for each in ((first, day), (day + DAY, last)) if each[0] < each[1]]
+        return replace(self, days=tuple(ranges))
 
-def _days_and_hours(begin: datetime, finish: datetime) -> tuple[tuple[date, date] | None, tuple[HoursOfDay, ...]]:
+
+def _days_and_hours(begin: datetime, finish: datetime) -> tuple[tuple[tuple[date, date], ...], tuple[HoursOfDay, ...]]:
     """Of whole hours."""
     first_day = begin.date() if begin.hour == 0 else begin.date() + DAY
     if first_day > finish.date():  # a part of one day
         found = [HoursOfDay(begin.date(), begin.hour, finish.hour or 24)]
-        return None, tuple(each for each in found if each.first < each.last and begin < finish)
+        return (), tuple(each for each in found if each.first < each.last and begin < finish)
     hours = [HoursOfDay(begin.date(), begin.hour, 24)] if begin.hour else []
     if finish.hour:
         hours.append(HoursOfDay(finish.date(), 0, finish.hour))
-    return (first_day, finish.date()) if first_day < finish.date() else None, tuple(hours)
+    return ((first_day, finish.date()),) if first_day < finish.date() else (), tuple(hours)

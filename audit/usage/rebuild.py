@@ -15,7 +15,7 @@ from django.db.models import Max, Min, QuerySet, Sum
 from audit.models import RequestAuditEntry
 from audit.organizations import organizations_of
 from audit.stream import Place
-from audit.usage import row_ids
+from audit.usage import ready_days, row_ids
 from audit.usage.counters import add_rows, add_stored_hours
 from audit.usage.log_sql import LogRows
 from audit.usage.period import DAY, HOUR
@@ -75,6 +75,7 @@ def _recount(org_id: uuid.UUID, day: date, first: datetime, last: datetime, thro
     for model in (UsageCount, UsageDuration):
         for recounted in (hours, row_ids.of_days(org_id, day, day + DAY)):
             _stored(model, org_id, recounted).delete()
+    ready_days.make_again(org_id, day)
     add_stored_hours(org_id, day)  # those that are kept
     low, high = ids.first_log_id_at(begin), ids.first_log_id_at(end)
     add_rows(LogRows.between_ids(org_id, low, high, through))

@@ -13,7 +13,7 @@ from audit.models import AdminAuditEntry
 from audit.organizations import organizations_of
 from audit.retention import BATCH_ROWS, LONGEST_RUN_S
 from audit.usage.row_ids import of_organization
-from audit.usage_models import RollUp, UsageCount, UsageDuration, UsageLabel
+from audit.usage_models import RollUp, UsageCount, UsageDay, UsageDuration, UsageLabel
 
 
 def remove_usage_of_deleted_organizations(
@@ -23,7 +23,7 @@ def remove_usage_of_deleted_organizations(
     stop_at, removed = monotonic() + longest_run_s, 0
     # The labels go last: each organization with counters is found by them.
     for org_id in organizations_of(UsageLabel):
-        for model in (UsageCount, UsageDuration, UsageLabel):
+        for model in (UsageCount, UsageDuration, UsageDay, UsageLabel):
             while _is_deleted(org_id) and monotonic() < stop_at and (rows := _remove_batch(model, org_id)):
                 removed += rows
     return removed
@@ -36,7 +36,7 @@ def _is_deleted(org_id: uuid.UUID) -> bool:
 
 def _remove_batch(model: type[Model], org_id: uuid.UUID) -> int:
     rows = model._default_manager.filter(org_id=org_id)
-    if issubclass(model, RollUp):
+    if issubclass(model, (RollUp, UsageDay)):
         low, high = of_organization(org_id)
         rows = rows.filter(id__gte=low, id__lte=high)
     return model._default_manager.filter(pk__in=rows.values("pk")[:BATCH_ROWS]).delete()[0]

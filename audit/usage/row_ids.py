@@ -35,6 +35,11 @@ def row_id(org_id: uuid.UUID, day: date, hour: int, texts: Sequence[str]) -> uui
     return uuid.UUID(bytes=org_id.bytes[-3:] + _time(day, hour).to_bytes(4, "big") + digest)
 
 
+def day_id(org_id: uuid.UUID, day: date) -> uuid.UUID:
+    """Of the row for a whole day, which has no further key."""
+    return row_id(org_id, day, WHOLE_DAY, [""])
+
+
 def row_id_sql(columns: Sequence[str]) -> str:
     """The same id in PostgreSQL, of `org_id`, `day`, `hour` and the rest of the key in `columns`."""
     level = f"CASE WHEN hour = {WHOLE_DAY} THEN {_DAY_LEVEL} ELSE 0 END"

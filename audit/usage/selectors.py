@@ -1,12 +1,13 @@
 """Usage of one organization in a period, exact to the last committed call. Spec: §4.11 · D88, D89, D150
 
-Each function runs one statement over the period: see `audit.usage.parts`.
+Each function runs one statement over the period, without the days that are ready: see `audit.usage.parts` and
+`audit.usage.ready_days`.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -15,16 +16,17 @@ from typing import NamedTuple
 from django.conf import settings
 
 from audit.call_status import CallSource
+from audit.usage import ready_days
+from audit.usage.branches import DAY_BRANCH, OF_DAYS, OF_SAVINGS, OF_USAGE, OF_VENDORS
+from audit.usage.day_figures import BY_DAY, BY_VENDOR, Grouped, by_kind, together
 from audit.usage.durations import percentile
-from audit.usage.parts import CALLED, CALLERS, COUNTED_ONLY, DAYS, PEOPLE, TOOLS, Group, Level, branch, groups
+from audit.usage.parts import CALLERS, DAYS, PEOPLE, TOOLS, Group, Level, groups
 from audit.usage.period import Parts, Period
 from audit.usage_keys import COUNTED, TIMED, Outcome
 from gateway.catalog import registry
 from gateway.catalog.catalog import Catalog
-from gateway.lib.rows import grouped
 
 TOP_TOOLS = 5
-Grouped = defaultdict[str, list[Group]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,76 +139,41 @@ def dashboard(
     org_id: uuid.UUID, period: Period, tool_list_bytes: Mapping[str, float], catalog: Catalog | None = None
 ) -> Dashboard:
     """All three in one statement. The parameters are those of the functions below."""
-    found = _read(org_id, period, (DAYS, TOOLS, CALLERS), _OF_USAGE | _OF_VENDORS | _OF_SAVINGS)
+    found = _read(org_id, period, (DAYS, TOOLS, CALLERS), OF_USAGE | OF_VENDORS | OF_SAVINGS, (BY_DAY, BY_VENDOR))
     return Dashboard(_usage(found, period), _vendors(found, catalog), _savings(found, tool_list_bytes))
 
 
 def usage(org_id: uuid.UUID, period: Period) -> Usage:
-    return _usage(_read(org_id, period, (DAYS, CALLERS), _OF_USAGE), period)
+    return _usage(_read(org_id, period, (DAYS, CALLERS), OF_USAGE, (BY_DAY, BY_VENDOR)), period)
 
 
 def daily_usage(org_id: uuid.UUID, period: Period) -> DailyUsage:
     """The same figures as `usage`, without those of single vendors and callers."""
-    found = _read(org_id, period, (DAYS, PEOPLE), {"day": _DAY, "person": _PEOPLE})
+    found = _read(org_id, period, (DAYS, PEOPLE), OF_DAYS, (BY_DAY,))
     rows, days = found["day"], _days(found)
     return DailyUsage(
         start=_first(period, days),
         end=period.end,
         total=_calls(rows),
-        user_count=sum(row.calls for row in found["person"]),
+        user_count=len(found["user"]),
         days=days,
     )
 
 
 def days_of_caller(org_id: uuid.UUID, user_id: str, period: Period) -> list[DayUsage]:
     """The days on which one person or service client had a row, oldest first."""
-    return _days(_read(org_id, period, (DAYS,), {"day": _DAY}, only={"user_id": user_id}))
+    return _days(_read(org_id, period, (DAYS,), {"day": DAY_BRANCH}, only={"user_id": user_id}))
 
 
 def vendors(org_id: uuid.UUID, period: Period, catalog: Catalog | None = None, *, slug: str = "") -> list[VendorUsage]:
     """Vendors with a call, the most called first. `catalog`: if it is loaded already; `slug`: of one only. Spec: D89"""
     only = {"vendor": slug} if slug else {}
-    return _vendors(_read(org_id, period, (TOOLS, CALLERS), _OF_VENDORS, only=only), catalog)
+    return _vendors(_read(org_id, period, (TOOLS, CALLERS), OF_VENDORS, (BY_VENDOR,), only=only), catalog)
 
 
 def savings(org_id: uuid.UUID, period: Period, tool_list_bytes: Mapping[str, float]) -> Savings:
     """`tool_list_bytes`: the mean size of each vendor's tool lists; a vendor without one saves nothing. Spec: D138"""
-    return _savings(_read(org_id, period, (DAYS, CALLERS), _OF_SAVINGS), tool_list_bytes)
-
-
-_DURATION = "CAST(SUM(duration_ms) AS bigint)"
-_DAY = branch("day", "CAST(day AS text)", "outcome", "source", where="level = 'day'", amount=_DURATION)
-_PEOPLE = branch("person", "level", where="level = 'person' AND caller IS NOT NULL", calls="COUNT(*)")
-# SELECTs by name; the names are only to join them.
-_CALLERS_OF_VENDORS = (
-    f"(SELECT vendor, caller, SUM(calls) AS calls FROM sums WHERE {CALLED} GROUP BY vendor, caller) AS pair"  # noqa: S608
-)
-_OF_ALL_VENDORS = branch("called", "vendor", table=_CALLERS_OF_VENDORS, where="vendor <> ''", amount="COUNT(*)")
-_OF_USAGE = {
-    "day": _DAY,
-    "called": _OF_ALL_VENDORS,
-    "user": branch("user", "user_id", table="caller"),
-    "label": branch("label", "user_id", "label", latest="row_id", table="label", calls="0"),
-    "new label": branch("label", "user_id", "user_label", latest="id", table="loose", calls="0"),
-    "bucket": branch("bucket", table="bucket", by="bucket"),
-}
-_OF_VENDORS = {
-    "called": _OF_ALL_VENDORS,
-    "vendor": branch("vendor", "vendor", "outcome", where="level = 'tool'", amount=_DURATION),
-    "tool": branch("tool", "vendor", "tool", where=f"level = 'tool' AND {COUNTED_ONLY}"),
-    # The same buckets as above, of each vendor.
-    "bucket": branch("bucket", "vendor", table="bucket", by="bucket"),
-}
-_OF_SAVINGS = {
-    "source": branch(
-        "source",
-        "source",
-        where=f"level = 'day' AND {COUNTED_ONLY}",
-        amount="CAST(SUM(response_bytes) AS bigint)",
-    ),
-    # One row for each list that a command-line caller did not load on a day.
-    "list": branch("list", "vendor", where=f"{CALLED} AND unloaded IS NOT NULL", calls="COUNT(*)"),
-}
+    return _savings(_read(org_id, period, (DAYS, CALLERS), OF_SAVINGS, (BY_DAY,)), tool_list_bytes)
 
 
 def _read(
@@ -214,11 +181,20 @@ def _read(
     period: Period,
     levels: Sequence[Level],
     branches: Mapping[str, str],
+    columns: Sequence[str] = (),
     *,
     only: Mapping[str, str] | None = None,
 ) -> Grouped:
-    rows = groups(org_id, Parts.of(period), levels, branches.values(), only=only)
-    return _grouped((row.kind, row) for row in rows)
+    """`columns`: of the ready days that have the figures of `branches`."""
+    parts = Parts.of(period)
+    days = ready_days.find(org_id, parts, columns, (only or {}).get("vendor", "")) if columns else []
+    if days:
+        rest = parts.without(each.day for each in days)
+        rows = groups(org_id, rest, levels, branches.values(), only=only, ready=ready_days.ids_of(org_id, days))
+        # A day that changed between the two statements is read with all others, in one.
+        if {each.version for each in days} <= {uuid.UUID(row.first) for row in rows if row.kind == "ready"}:
+            return together(rows, days)
+    return together(groups(org_id, parts, levels, branches.values(), only=only), [])
 
 
 def _usage(found: Grouped, period: Period) -> Usage:
@@ -285,11 +261,7 @@ def _days(found: Grouped) -> list[DayUsage]:
 
 
 def _by_first(rows: Iterable[Group]) -> Grouped:
-    return _grouped((row.first, row) for row in rows)
-
-
-def _grouped(rows: Iterable[tuple[str, Group]]) -> Grouped:
-    return defaultdict(list, grouped(rows))
+    return by_kind((row.first, row) for row in rows)
 
 
 def _day(name: str, rows: list[Group]) -> DayUsage:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.conftest import Visitor
-from tests.browser.layout import COLLECT_SHIFTS, crowded, jumps, unprinted
+from tests.browser.layout import COLLECT_SHIFTS, PAPER, crowded, jumps, unprinted
 from tests.browser.looking import PHONE
 
 # Below an organization.
@@ -121,3 +121,16 @@ def test_a_page_on_paper_says_when_and_from_where(visitor: Callable[..., Visitor
     assert unprinted(page) == []
     assert line.locator("time").text_content() != before
     assert page.url in (line.text_content() or "")
+
+
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_a_chart_of_a_wide_window_fits_on_paper(visitor: Callable[..., Visitor], width: int) -> None:
+    """A browser that prints tells no observer that there is less room, so the chart is not drawn anew."""
+    owner = visitor(viewport={"width": width, "height": 800})
+    owner.page.add_init_script("window.ResizeObserver = class { observe() {} };")
+    page = owner.open(f"{owner.sign_in_owner()}/activity/usage")
+    drawn = page.locator(".chart canvas").bounding_box()
+    assert drawn is not None
+    assert drawn["width"] > PAPER["width"]
+    assert unprinted(page) == []
+    assert page.locator(".chart canvas").bounding_box() == drawn

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from audit.models import UsageCount, UsageDuration, UsageLabel
+from audit.models import UsageCount, UsageDay, UsageDuration, UsageLabel
 from audit.tasks import remove_usage
 from audit.usage import removal
 from audit.usage.removal import remove_usage_of_deleted_organizations
@@ -16,7 +16,7 @@ from orgs.services.organizations import delete_organization
 from tests.api.audit.usage.rows import log_row, store
 from tests.factories.api import Api
 
-MODELS = (UsageCount, UsageDuration, UsageLabel)
+MODELS = (UsageCount, UsageDuration, UsageDay, UsageLabel)
 
 
 def rows_left(api: Api) -> list[tuple[int, int]]:
@@ -33,7 +33,7 @@ def deleted(api: Api) -> Api:
     roll_up()
     before = rows_left(api)
     assert remove_usage_of_deleted_organizations() == 0
-    assert rows_left(api) == before == [(6, 6), (2, 2), (1, 1)]
+    assert rows_left(api) == before == [(6, 6), (2, 2), (1, 1), (1, 1)]
     delete_organization(actor=api.cast.user("owner"), organization=api.cast.org)
     api.cast.org.id = first  # Django forgets it
     return api
@@ -41,20 +41,20 @@ def deleted(api: Api) -> Api:
 
 def test_all_rows_of_the_deleted_organization_go_in_batches(deleted: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "BATCH_ROWS", 2)
-    assert remove_usage() == 9
-    assert rows_left(deleted) == [(0, 6), (0, 2), (0, 1)]
+    assert remove_usage() == 10
+    assert rows_left(deleted) == [(0, 6), (0, 2), (0, 1), (0, 1)]
     store(log_row(org_id=deleted.cast.org.id))
     roll_up()
-    assert remove_usage() == 5, "of a call that ended after the deletion"
-    assert rows_left(deleted) == [(0, 6), (0, 2), (0, 1)]
+    assert remove_usage() == 6, "of a call that ended after the deletion"
+    assert rows_left(deleted) == [(0, 6), (0, 2), (0, 1), (0, 1)]
 
 
 def test_a_run_ends_in_time_and_the_next_goes_on(deleted: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "BATCH_ROWS", 2)
     readings = itertools.count()
     assert remove_usage_of_deleted_organizations(longest_run_s=3, monotonic=lambda: next(readings)) == 4
-    assert remove_usage_of_deleted_organizations() == 5
-    assert rows_left(deleted) == [(0, 6), (0, 2), (0, 1)]
+    assert remove_usage_of_deleted_organizations() == 6
+    assert rows_left(deleted) == [(0, 6), (0, 2), (0, 1), (0, 1)]
 
 
 def test_the_task_is_scheduled_by_its_name() -> None:

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.models import RequestAuditEntry, UsageCount, UsageDuration
+from audit.usage.branches import OF_VENDORS
 from audit.usage.durations import bucket_of, percentile
 from audit.usage.parts import TOOLS, Parts, groups
 from audit.usage.period import Period
+from audit.usage.ready_days import make_ready
 from audit.usage.rollup import roll_up
 from audit.usage.selectors import (
-    _OF_VENDORS,
     Dashboard,
     Usage,
     VendorUsage,
@@ -151,18 +152,21 @@ moments = st.integers(-3_600_000, 32 * 3_600_000).map(lambda ms: EVENING + timed
 @pytest.mark.django_db(transaction=True)
 @given(
     facts=st.lists(calls, max_size=30),
-    batches=st.lists(st.integers(1, 8), max_size=3),
+    batches=st.lists(st.tuples(st.integers(1, 8), st.booleans()), max_size=3),
     bounds=st.tuples(moments | st.none(), moments | st.sampled_from([EVENING, NOON, NOON.replace(hour=0)])),
 )
-def test_dashboards_are_a_recount(facts: list[dict[str, Any]], batches: list[int], bounds: Any) -> None:
+def test_dashboards_are_a_recount(facts: list[dict[str, Any]], batches: list[tuple[int, bool]], bounds: Any) -> None:
+    """Also where days were made ready after a part of the batches."""
     start, end = bounds
     period = Period(start, end, end)
     with undone():
         stored = rows_of(facts)
         store(*stored)
         store(log_row(NOON, position=None), log_row(NOON, position=None, org_id=OTHER_ORG))
-        for limit in batches:
+        for limit, makes_ready in batches:
             roll_up(limit)
+            if makes_ready:
+                make_ready()
         for org_id in (ORG, OTHER_ORG):
             rows = [
                 row
@@ -240,7 +244,7 @@ def test_rows_that_wait_leave_the_database_as_buckets() -> None:
     """While no worker rolls up, they are many, and each has a duration of its own."""
     store(*(log_row(NOON, duration_ms=1_000 + number) for number in range(60)))
     store(log_row(NOON, org_id=OTHER_ORG, duration_ms=5))
-    found = groups(ORG, Parts.of(MARCH), (TOOLS,), [_OF_VENDORS["bucket"]])
+    found = groups(ORG, Parts.of(MARCH), (TOOLS,), [OF_VENDORS["bucket"]])
     assert [(row.first, row.calls, row.amount) for row in found] == [("acme", 60, bucket_of(1_000))]
 
 

@@ -60,8 +60,8 @@ def test_a_period_without_a_start_begins_with_the_first_call() -> None:
 def spans(parts: Parts) -> list[tuple[datetime, datetime]]:
     """Half-open spans of all parts, the earliest first."""
     found = list(parts.edges)
-    if parts.days is not None:
-        first, last = (datetime(each.year, each.month, each.day, tzinfo=UTC) for each in parts.days)
+    for days in parts.days:
+        first, last = (datetime(each.year, each.month, each.day, tzinfo=UTC) for each in days)
         found.append((first, last))
     for each in parts.hours:
         midnight = datetime(each.day.year, each.day.month, each.day.day, tzinfo=UTC)
@@ -94,13 +94,22 @@ def test_parts_make_up_the_period_without_overlap_or_gap(start: datetime, end: d
 
 
 def test_whole_days_are_one_part() -> None:
-    days = (date(2026, 3, 4), date(2026, 3, 11))
+    days = ((date(2026, 3, 4), date(2026, 3, 11)),)
     assert Parts.of(Period.parse({"range": "7d"}, NOW)) == Parts(days, (), (), (TOMORROW - 7 * DAY, TOMORROW))
 
 
 def test_a_period_without_ends_stays_within_what_can_be_stored() -> None:
     everything = Parts.of(Period(None, datetime.max.replace(tzinfo=UTC), NOW))
-    assert everything.days == (date(1970, 1, 1), date(9000, 1, 1))
+    assert everything.days == ((date(1970, 1, 1), date(9000, 1, 1)),)
     assert Parts.of(Period(datetime.min.replace(tzinfo=UTC), datetime(1960, 1, 1, tzinfo=UTC), NOW)).edges == ()
     hours = Parts.of(Period(BEGIN, BEGIN + HOUR, NOW)).hours
     assert hours == (HoursOfDay(date(2026, 2, 27), 22, 23),)
+
+
+def test_days_that_are_known_otherwise_leave_the_ranges_between_them() -> None:
+    week = Parts.of(Period.parse({"range": "7d"}, NOW))
+    first, last = week.days[0]
+    assert week.without([]) == week
+    assert week.without([first]).days == ((first + DAY, last),)
+    assert week.without([last - DAY, first + 2 * DAY]).days == ((first, first + 2 * DAY), (first + 3 * DAY, last - DAY))
+    assert week.without(first + number * DAY for number in range(7)).days == ()

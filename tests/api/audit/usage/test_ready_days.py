@@ -1,0 +1,129 @@
+"""Days that are over have their figures ready, until a row of them comes."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from audit.models import UsageCount, UsageDay, UsageDuration
+from audit.tasks import roll_up_usage
+from audit.usage import ready_days, selectors
+from audit.usage.parts import groups
+from audit.usage.period import Parts, Period
+from audit.usage.ready_days import make_ready
+from audit.usage.rebuild import rebuild
+from audit.usage.rollup import roll_up
+from audit.usage.selectors import daily_usage, savings, usage, vendors
+from tests.api.audit.rows import NOON, ORG, OTHER_ORG
+from tests.api.audit.usage.rows import log_row, store
+
+pytestmark = pytest.mark.django_db
+MARCH = Period(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC), datetime(2026, 3, 31, tzinfo=UTC))
+LISTS = {"acme": 100.0}
+
+
+def ready() -> list[date]:
+    return list(UsageDay.objects.filter(version__isnull=False).order_by("day").values_list("day", flat=True))
+
+
+def store_days(*days_ago: int, **changes: Any) -> None:
+    store(*(log_row(NOON - timedelta(days=each), **changes) for each in days_ago))
+
+
+def test_ready_days_are_read_without_their_roll_ups() -> None:
+    store_days(2, 1, 0, source="cli", duration_ms=200)
+    assert roll_up_usage() == 3
+    UsageCount.objects.all().delete()
+    UsageDuration.objects.all().delete()
+    found = usage(ORG, MARCH)
+    assert (found.total.calls, found.total.average_ms, found.cli, len(found.days), found.user_count) == (
+        3,
+        200,
+        3,
+        3,
+        1,
+    )
+    assert [(each.user_count, each.total.calls) for each in vendors(ORG, MARCH)] == [(1, 3)]
+    assert [each.tools[0].calls for each in vendors(ORG, MARCH, slug="acme")] == [3]
+    assert vendors(ORG, MARCH, slug="globex") == []
+    assert savings(ORG, MARCH, LISTS).tool_list_bytes == 300, "one list on each day"
+    assert daily_usage(ORG, MARCH).user_count == 1
+    assert usage(OTHER_ORG, MARCH).total.calls == 0
+
+
+def test_only_a_day_that_is_over_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    store_days(2, 1, 0)
+    roll_up()
+    monkeypatch.setattr(ready_days.clock, "now", lambda: NOON)
+    assert make_ready() == 1
+    assert ready() == [(NOON - timedelta(days=2)).date()]
+
+
+def test_a_late_row_takes_its_day_back_and_no_other() -> None:
+    store_days(2, 1)
+    roll_up()
+    assert make_ready() == 2
+    store(log_row(NOON - timedelta(days=1)), log_row(NOON - timedelta(days=2), org_id=OTHER_ORG))
+    assert usage(ORG, MARCH).total.calls == 3, "while it waits"
+    roll_up()
+    assert ready() == [(NOON - timedelta(days=2)).date()]
+    assert usage(ORG, MARCH).total.calls == 3
+    assert make_ready() == 2
+    assert usage(ORG, MARCH).total.calls == 3
+
+
+def test_a_waiting_row_of_a_counted_caller_needs_no_other_list() -> None:
+    store_days(1, source="cli")
+    roll_up()
+    make_ready()
+    store_days(1, source="cli")
+    assert savings(ORG, MARCH, LISTS).tool_list_bytes == 100
+
+
+def test_a_rebuilt_day_is_made_again() -> None:
+    store_days(1)
+    roll_up()
+    make_ready()
+    UsageCount.objects.update(calls=1_000)
+    assert usage(ORG, MARCH).total.calls == 1, "of the figures that were made before"
+    assert [each.calls for each in rebuild(ORG, NOON - timedelta(days=2), NOON)] == [1]
+    assert ready() == []
+    assert make_ready() == 1
+    assert usage(ORG, MARCH).total.calls == 1
+
+
+def test_a_day_that_changes_between_the_two_statements_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    store_days(1)
+    roll_up()
+    make_ready()
+
+    def late(*arguments: Any, **options: Any) -> Any:
+        if options.get("ready"):
+            store_days(1)
+            roll_up()
+        return groups(*arguments, **options)
+
+    monkeypatch.setattr(selectors, "groups", late)
+    assert usage(ORG, MARCH).total.calls == 2
+
+
+def test_a_run_ends_in_time_and_the_next_goes_on() -> None:
+    store_days(3, 2, 1)
+    roll_up()
+    readings = itertools.count()
+    assert make_ready(longest_run_s=2, monotonic=lambda: next(readings)) == 1
+    assert ready() == [(NOON - timedelta(days=1)).date()], "the newest first"
+    assert (make_ready(), make_ready()) == (2, 0)
+
+
+def test_of_many_runs_of_days_the_longest_are_read_as_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ready_days, "MOST_RUNS", 1)
+    store_days(8, 5, 4, 2)
+    roll_up()
+    make_ready()
+    found = ready_days.find(ORG, Parts.of(MARCH), (ready_days.BY_DAY,))
+    assert [(NOON.date() - each.day).days for each in found] == [5, 4]
+    assert usage(ORG, MARCH).total.calls == 4
