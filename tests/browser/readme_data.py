@@ -1,4 +1,4 @@
-"""What the pictures of the README show: an organization of a month, with its people, agents and calls.
+"""An organization of a month, with its people, agents and calls, for the pictures of the README.
 
 `make` runs inside an installation that has no calls yet, on SQLite: tests/browser/readme_pictures.py
 """
