@@ -55,7 +55,7 @@ class Counted(Variant):
 
 
 class Window:
-    """What one process counts between its beginning and its end."""
+    """Instructions of one process between its beginning and its end."""
 
     def __init__(self, target: Target, folder: Path) -> None:
         assert target.pid is not None

@@ -50,7 +50,7 @@ class Cost:
 
 
 def measure(call_us: float, folder: Path) -> Cost:
-    """The smallest of several runs each: whatever else the machine does adds to a run, and takes nothing off."""
+    """The smallest of several runs each: other work of the machine only adds to a run."""
     from gateway.lib.metrics import call_tally
     from gateway.lib.metrics.figures import reset_all
 
@@ -66,7 +66,7 @@ def measure(call_us: float, folder: Path) -> Cost:
 
 
 def _counting() -> Callable[[], None]:
-    """What a call does for its figures."""
+    """The steps of a call for its figures."""
     from gateway.coordination.store import Admission
     from proxy.calls import call_figures
     from proxy.outcomes import CacheStatus, Delivered
@@ -96,7 +96,7 @@ def _counting() -> Callable[[], None]:
 
 
 def _writing(folder: Path) -> Callable[[], None]:
-    """What a second with calls to every vendor on each route with each outcome adds."""
+    """A second with calls to every vendor on each route with each outcome, and the file after it."""
     from gateway.lib.metrics import call_tally
     from gateway.lib.metrics.process_file import ProcessFile
 
