@@ -172,7 +172,7 @@ async def _owners_of(context: RequestContext, address: str) -> list[Vendor] | Fa
 
 
 def _app_without_tools(rights: Iterable[ItemRights], address: str) -> Failed | None:
-    """The failure of a vendor whose tools decide about its apps and are not known now; whether it has this one or not."""
+    """Of a vendor whose tools decide about its apps and are not known now, whether it has this one or not."""
     if not item_addresses.is_app(address):
         return None
     for each in rights:

@@ -227,6 +227,12 @@ async def test_listeners_open_the_circuit_of_a_vendor_that_is_gone(
         assert attempts == most
 
 
+async def begin_again(vendor: UpdatingVendor) -> None:
+    former = list(vendor.open_streams)
+    vendor.end_streams()
+    await until(lambda: vendor.open_streams not in ([], former))
+
+
 async def test_a_stream_that_begins_again_hides_no_calls_without_an_answer(
     agent: Agent, tenant: Tenant, vendor: UpdatingVendor
 ) -> None:
@@ -241,9 +247,7 @@ async def test_a_stream_that_begins_again_hides_no_calls_without_an_answer(
             assert not circuits.open_vendors()
             circuits.record(found.destination, Evidence.NO_RESPONSE)
             if number == FAILURES_UNTIL_OPEN - 2:
-                [former] = vendor.open_streams
-                vendor.end_streams()
-                await until(lambda: bool(vendor.open_streams) and vendor.open_streams != [former])
+                await begin_again(vendor)
                 await until(found._is_open.is_set)
         # The modern vendor has answered the request that began its stream.
         assert circuits.open_vendors() == (set() if vendor.is_modern else {"fake"})
