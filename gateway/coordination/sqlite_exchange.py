@@ -20,6 +20,7 @@ CREATE TABLE IF NOT EXISTS message
 CREATE INDEX IF NOT EXISTS message_box ON message (box, number);
 CREATE TABLE IF NOT EXISTS field
     (name TEXT, field BLOB, value BLOB NOT NULL, expires_ms INTEGER NOT NULL, PRIMARY KEY (name, field)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS field_end ON field (name, expires_ms);  -- fields are counted without their values
 CREATE TABLE IF NOT EXISTS entry
     (number INTEGER PRIMARY KEY AUTOINCREMENT, log TEXT NOT NULL, body BLOB NOT NULL, expires_ms INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS entry_log ON entry (log, number);
@@ -75,7 +76,6 @@ class SQLiteExchange:
 
     async def set_field(self, table: Table, field: bytes, value: bytes, *, ttl_s: int) -> str:
         now_ms = self._now_ms()
-        self._keep_fields(table.name, ttl_s, now_ms)
         bounds = [(table.name, table.name, table.most), *((name, f"{name}\uffff", most) for name, most in table.shares)]
         # One statement: of two processes only one may take the last place.
         has_room = " AND ".join([f"{_TAKEN} < ?"] * len(bounds))
@@ -90,6 +90,7 @@ class SQLiteExchange:
         )
         self._sweep(now_ms)
         if found:
+            self._keep_fields(table.name, ttl_s, now_ms)
             self._mark(table.name, ttl_s, now_ms)
             return ""
         taken = [self._execute(f"SELECT {_TAKEN}", first, last, now_ms)[0][0] for first, last, _ in bounds]

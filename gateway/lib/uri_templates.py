@@ -94,7 +94,10 @@ def _is_short_enough(expression: str, text: str) -> bool:
     if not lengths or not text:
         return True
     operator = expression[1]
-    values = (text.removeprefix(operator) if operator in _MARKED else text).split(_SEPARATORS.get(operator, ","))
+    text = text.removeprefix(operator) if operator in _MARKED else text
+    if len(lengths) == 1 and operator not in "/;?&":  # one value, which may have a comma or a dot
+        return _fits(text, lengths[0][1])
+    values = text.split(_SEPARATORS.get(operator, ","))
     if operator in ";?&":
         most_of = dict(lengths)
         pairs = (pair.partition("=") for pair in values)

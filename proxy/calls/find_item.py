@@ -15,7 +15,7 @@ from proxy.calls.find_tool import FIND_DEADLINE_S
 from proxy.calls.item_rights import TYPES, ItemRights, depend_on_tools, rights_to
 from proxy.calls.list_items import known_lists, offered
 from proxy.calls.open_destination import renewed, usable_vendor
-from proxy.outcomes import BadArguments, Denial, Denied, Failed, UnknownItem
+from proxy.outcomes import BadArguments, Denial, Denied, Failed, UnknownItem, VendorFault
 from proxy.protocol import item_addresses
 from proxy.protocol.item_kinds import Capability, ItemKind
 from proxy.request_context import RequestContext
@@ -158,13 +158,28 @@ async def _owners_of(context: RequestContext, address: str) -> list[Vendor] | Fa
     )
     if failed or others:
         return [*failed, *others][0]
+    unsure = _app_without_tools([rights for rights, _ in (*resources, *templates)], address)
+    if unsure is not None:
+        return unsure
     exact = {rights.vendor.slug: rights for rights, listed in (*resources, *templates) if address in listed.by_own}
-    if exact:
-        return _usable_owners(exact.values(), address)
+    owners = _usable_owners(exact.values(), address)
+    if owners:
+        return owners
     work = partial(_fitting, templates, address)
     size_bytes = sum(len(listed.own_body) for _, listed in templates)
     found = await fair_scheduler.run_small_inline(context.caller.principal.org_id, work, size_bytes)
     return _usable_owners(found, address)
+
+
+def _app_without_tools(rights: Iterable[ItemRights], address: str) -> Failed | None:
+    """Of a vendor whose tools decide about its apps and are not known now, whether it has this one or not."""
+    if not item_addresses.is_app(address):
+        return None
+    for each in rights:
+        refused = None if each.knows_apps else each.refused(ItemType.RESOURCES, address)
+        if refused is not None:
+            return Failed(each.vendor.slug, VendorFault.UNAVAILABLE, refused.text)
+    return None
 
 
 def _usable_owners(owners: Collection[ItemRights], address: str) -> list[Vendor]:

@@ -51,7 +51,8 @@ class WatchedResources:
 
     @property
     def subscriptions(self) -> list[Subscription]:
-        return [each.subscription for each in self._watched.values()]
+        """Also those that their vendors refuse for now."""
+        return [*{**self._refused, **{address: each.subscription for address, each in self._watched.items()}}.values()]
 
     @property
     def needs_review(self) -> bool:

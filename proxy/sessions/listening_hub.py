@@ -1,7 +1,8 @@
 """The vendors that this process listens to for its subscribers: bounded, and one stream for each credential.
 
 The streams to one server are shared fairly: without a free one, an organization that asks gets one from the one with
-the most, if that keeps as many.
+the most, if that keeps as many. All subscribers of the stream that ends read again, so this is rare: an organization
+that comes and goes must not make others read all the time.
 
 docs/decisions/0113
 """
@@ -9,6 +10,7 @@ docs/decisions/0113
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Hashable
 from functools import partial
 
@@ -20,6 +22,7 @@ from proxy.vendors.listening import Interest, VendorListening
 from proxy.vendors.pool import SessionPool
 
 _ALL = ("all",)  # no vendor is called so
+DISPLACES_EVERY_S = 60.0  # one organization at one vendor
 
 
 class HeldInterest:
@@ -44,6 +47,7 @@ class ListeningHub:
         of_subject: int,
         streams_of_vendor: int,
         streams_of_organization: int,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Bounds of interests; `streams`: to one vendor, of all and of one organization."""
         self._pool = pool
@@ -54,6 +58,8 @@ class ListeningHub:
         self._holders: dict[
             PoolKey, tuple[Hashable, Hashable]
         ] = {}  # of the stream: server, organization at the vendor
+        self._displaced_s: dict[Hashable, float] = {}  # by those who asked, the latest last
+        self._monotonic = monotonic
         pool.on_resource_updated = self._updated
 
     @property
@@ -126,13 +132,23 @@ class ListeningHub:
             return False
         sharing = [(key, holder) for key, (at, holder) in self._holders.items() if at == server]
         loser = max(sharing, key=lambda each: self._streams.taken(each[1]), default=None)
-        if loser is None or self._streams.taken(loser[1]) <= fewest:
+        if loser is None or self._streams.taken(loser[1]) <= fewest or not self._may_displace(asking):
             return False
         newest = next(key for key, holder in reversed(sharing) if holder == loser[1])
         listening = self._listenings[newest]
         self._end(newest, listening)
         listening.displace()
         return self._streams.take(server, asking)
+
+    def _may_displace(self, asking: Hashable) -> bool:
+        """And then it has done so."""
+        now_s = self._monotonic()
+        while self._displaced_s and next(iter(self._displaced_s.values())) <= now_s - DISPLACES_EVERY_S:
+            del self._displaced_s[next(iter(self._displaced_s))]
+        if asking in self._displaced_s:
+            return False
+        self._displaced_s[asking] = now_s
+        return True
 
     def _end(self, key: PoolKey, listening: VendorListening) -> None:
         if self._listenings.get(key) is listening:  # it may have been displaced

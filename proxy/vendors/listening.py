@@ -132,7 +132,8 @@ class VendorListening:
 
     def opened(self, honoured: Set[str] | None) -> None:
         self._honoured = honoured or frozenset()
-        self._pool.circuits.record(self.destination, Evidence.RESPONDED)
+        if honoured is not None:  # a stream of the earlier revisions begins without an answer to a request
+            self._responded()
         self._end_trials()
         self._is_open.set()
 
@@ -206,6 +207,9 @@ class VendorListening:
             raise
         return True
 
+    def _responded(self) -> None:
+        self._pool.circuits.record(self.destination, Evidence.RESPONDED)
+
     def _end_trials(self) -> None:
         trials, self._trials = self._trials, ()
         self._pool.circuits.exit(trials)
@@ -271,6 +275,7 @@ class VendorListening:
                 elif isinstance(answer, BaseException):
                     raise answer
                 else:
+                    self._responded()
                     found.append((own, answer))
         return found
 

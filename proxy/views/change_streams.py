@@ -149,8 +149,9 @@ class ChangeWatch:
             lost = [each for each in self.resources.subscriptions if each.address not in known]
             for each in lost:
                 await kept.add(principal, session, each)
-            log.info("subscriptions of a session were lost, and are kept again", count=len(lost))
-            read = await kept.of(principal, session)
+            if lost:  # a table without any ends as well
+                log.info("subscriptions of a session were lost, and are kept again", count=len(lost))
+                read = await kept.of(principal, session)
         self._mark = read.mark
         return read.found
 

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from gateway.coordination.exchange import MAX_TAKEN, Exchange, Fields, Table
 from gateway.coordination.redis_exchange import RedisExchange
-from gateway.coordination.sqlite_exchange import SQLiteExchange
+from gateway.coordination.sqlite_exchange import _TAKEN, SQLiteExchange
 from gateway.coordination.store import CoordinationUnavailable
 from proxy.calls.subscribe_item import MAX_KEPT_BYTES
 
@@ -112,6 +112,7 @@ async def test_places_end_with_their_table(pair: tuple[Exchange, Exchange]) -> N
     short, long = (Table(f"{{o}}:{name}", 1, (("{o}:", 1),)) for name in "ab")
     assert await here.set_field(short, b"1", b"x", ttl_s=1) == ""
     assert await there.set_field(long, b"1", b"x", ttl_s=60) == "{o}:"
+    assert await there.set_field(short, b"2", b"x", ttl_s=60) == short.name, "a refused field keeps it no longer"
     async with asyncio.timeout(5):
         while await there.set_field(long, b"1", b"x", ttl_s=60):
             await asyncio.sleep(0.1)
@@ -192,6 +193,14 @@ async def test_a_file_forgets_fields_and_entries_and_no_place(tmp_path: Path) ->
         await made.put(f"n{number}", b"", 1)
     await made.append("log", b"2", 1)
     assert (await made.read_after("log", place, 0.01))[1] == [b"2"]
+    made.close()
+
+
+async def test_a_file_counts_fields_without_reading_their_values(tmp_path: Path) -> None:
+    """Values are some KiB each, and the event loop waits meanwhile."""
+    made = SQLiteExchange(tmp_path / "x.sqlite3")
+    steps = made._execute(f"EXPLAIN QUERY PLAN SELECT {_TAKEN}", "a", "b", 0)
+    assert "USING COVERING INDEX field_end" in str(steps)
     made.close()
 
 

@@ -22,7 +22,7 @@ from tests.api.proxy.modern import PATHS, bearer_of
 from tests.api.proxy.streams import Stream
 from tests.api.proxy.traces import rows
 from tests.factories.statements import statements
-from tests.factories.tenant import Tenant, connect, make_tenant, restrict_tools
+from tests.factories.tenant import Tenant, connect, load_vendor, make_tenant, restrict_tools
 from tests.factories.threads import in_thread
 from tests.fakes.item_vendor import ItemVendor
 from tests.fakes.vendor import running_vendor
@@ -123,6 +123,24 @@ async def test_a_template_allows_what_is_made_of_it(agent: Agent, tenant: Tenant
         unknown = await request(era, agent, key, "resources/read", {"uri": address})
         code = -32602 if era == "modern" else -32002
         assert unknown.json()["error"] == {"code": code, "message": "Resource not found", "data": {"uri": address}}
+
+
+@both_eras
+async def test_a_hidden_resource_of_one_vendor_takes_no_address_from_another(
+    agent: Agent, tenant: Tenant, vendor: ItemVendor, era: str
+) -> None:
+    """Otherwise "not found" would say that a vendor lists it."""
+    vendor.lists["resources"] += [{"uri": "test://thing/7", "name": "Seven"}]
+    await allow(tenant, "resources", NOTES)
+    async with running_vendor(ItemVendor) as other:
+        await in_thread(lambda: load_vendor(other.url, slug="other"))
+        await in_thread(lambda: connect(tenant.organization, tenant.owner, "other"))
+        for address in ("test://thing/7", "test://thing/8"):
+            found = await request(era, agent, tenant.agent_key, "resources/read", {"uri": address})
+            assert found.json()["result"]["contents"][0]["uri"] == address
+        assert (other.seen["resources/read"], vendor.seen["resources/read"]) == (2, 0)
+        shared = await request(era, agent, tenant.agent_key, "resources/read", {"uri": NOTES})
+        assert "Several vendors have this address" in shared.json()["error"]["message"]
 
 
 @both_eras
@@ -243,6 +261,27 @@ async def test_without_the_tools_of_a_vendor_its_apps_are_closed(
     assert [await reads(era, agent, key, each) for each in (NOTES, TEXT, APP)] == [
         *("ok", "item_not_allowed", "bad_vendor_response")
     ]
+
+
+@both_eras
+async def test_the_address_of_an_app_waits_for_a_vendor_whose_tools_are_not_known(
+    agent: Agent, tenant: Tenant, vendor: ItemVendor, era: str
+) -> None:
+    """It leads to no other vendor meanwhile, and the answer says nothing of what the vendor lists."""
+    vendor.errors["tools/list"] = {"code": -32603, "message": "busy"}
+    await allow(tenant, "resources", NOTES)
+    async with running_vendor(ItemVendor) as other:
+        await in_thread(lambda: load_vendor(other.url, slug="other"))
+        await in_thread(lambda: connect(tenant.organization, tenant.owner, "other"))
+        for address in (APP, "ui://absent"):
+            waits = (await request(era, agent, tenant.agent_key, "resources/read", {"uri": address})).json()["error"]
+            assert waits["data"] == {"vendor": "fake", "reason": "vendor_unavailable"}
+            assert "are not known at the moment" in waits["message"]
+        assert other.seen["resources/read"] + vendor.seen["resources/read"] == 0
+        for address in (TEXT, "ui://other+board/main"):
+            found = await request(era, agent, tenant.agent_key, "resources/read", {"uri": address})
+            assert "result" in found.json()
+        assert other.seen["resources/read"] == 2
 
 
 @both_eras

@@ -227,6 +227,32 @@ async def test_listeners_open_the_circuit_of_a_vendor_that_is_gone(
         assert attempts == most
 
 
+async def begin_again(vendor: UpdatingVendor) -> None:
+    former = list(vendor.open_streams)
+    vendor.end_streams()
+    await until(lambda: vendor.open_streams not in ([], former))
+
+
+async def test_a_stream_that_begins_again_hides_no_calls_without_an_answer(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor
+) -> None:
+    """A host may close streams every minute, and a vendor's calls may take longer than that to fail."""
+    session, circuits = await session_of(agent, tenant.agent_key), runtime.current().pool.circuits
+    async with listening_to(tenant.agent_key, session) as stream, all_from(stream):
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        [found] = listenings()
+        vendor.silent_about.add(OWN)
+        for number in range(FAILURES_UNTIL_OPEN):
+            assert not circuits.open_vendors()
+            circuits.record(found.destination, Evidence.NO_RESPONSE)
+            if number == FAILURES_UNTIL_OPEN - 2:
+                await begin_again(vendor)
+                await until(found._is_open.is_set)
+        # The modern vendor has answered the request that began its stream.
+        assert circuits.open_vendors() == (set() if vendor.is_modern else {"fake"})
+
+
 async def test_a_stream_outlives_a_database_that_is_away(
     agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,6 +430,26 @@ async def test_an_exchange_that_loses_everything_loses_no_subscription(
         await until(lambda: update() in heard)
     async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
         await until(lambda: update() in heard and update("fake+test://image") in heard)
+
+
+async def test_what_a_vendor_refuses_for_now_is_kept_again_too(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
+    session = await session_of(agent, tenant.agent_key)
+    async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
+        await subscribe(agent, tenant.agent_key, session)
+        await until(lambda: vendor.wanted == [OWN])
+        await asyncio.sleep(0.3)
+        heard.clear()
+        vendor.errors["resources/subscribe"] = {"code": -32603, "message": "not now"}
+        vendor.keeps_none = True
+        vendor.end_streams()
+        await until(lambda: heard == [update()])
+        lose_everything()
+        if isinstance(runtime.current().exchange, SQLiteExchange):  # a Redis that was emptied has no epochs either
+            await in_thread(lambda: connect(tenant.organization, tenant.owner))
+        await until(lambda: kept_count() == 1)
 
 
 async def test_a_stream_that_made_way_is_listened_to_again_when_there_is_a_place(

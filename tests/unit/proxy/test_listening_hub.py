@@ -12,7 +12,8 @@ from typing import Any, cast
 import pytest
 
 from orgs.principal import Principal
-from proxy.sessions.listening_hub import ListeningHub
+from proxy.sessions.listening_hub import DISPLACES_EVERY_S, ListeningHub
+from proxy.vendors import listening
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import VendorProblem
 from tests.factories.vendor_pools import new_pool, new_transport
@@ -35,7 +36,7 @@ class Hubs:
         self.transport = new_transport()
         self.made: list[ListeningHub] = []
 
-    def new(self, **bounds: int) -> ListeningHub:
+    def new(self, **bounds: Any) -> ListeningHub:
         many: dict[str, Any] = dict.fromkeys(
             ("of_all", "of_vendor", "of_organization", "of_subject", "streams_of_vendor", "streams_of_organization"), 9
         )
@@ -111,6 +112,32 @@ async def test_streams_to_a_shared_server_are_shared_fairly(hubs: Hubs) -> None:
     assert (hub.taken, hub.stream_count) == (taken - 1, 4)
     await asyncio.sleep(0)
     assert hub.stream_count == 4, "the end of a displaced one takes nothing from others"
+
+
+async def test_who_comes_and_goes_displaces_others_rarely(hubs: Hubs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time all subscribers of a stream would read again."""
+    monkeypatch.setattr(listening, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(listening, "LINGER_S", 0.0)
+    now_s = [0.0]
+    hub = hubs.new(streams_of_vendor=2, streams_of_organization=2, monotonic=lambda: now_s[0])
+    for _ in range(2):
+        take(hub, destination(ORGS[0]))
+    for expected in (True, False, False, True):
+        comes = destination(ORGS[1])
+        try:
+            held = hub.take(principal_of(ORGS[1]), comes, "test://x", lambda: None)
+        except VendorProblem:
+            assert not expected
+        else:
+            assert expected
+            hub.give_back(held)
+            async with asyncio.timeout(5):
+                while ORGS[1] in owners(hub):
+                    await asyncio.sleep(0.01)
+            take(hub, destination(ORGS[0]))
+        assert owners(hub) == [ORGS[0]] * 2
+        now_s[0] += DISPLACES_EVERY_S / 3
+    assert len(hub._displaced_s) == 1
 
 
 async def test_who_waits_for_a_displaced_stream_is_told_at_once(hubs: Hubs) -> None:
