@@ -44,6 +44,7 @@ SOURCES = tuple(source.value for source in CallSource)
 KINDS = tuple(kind.value for kind in CallKind)
 TOOL = CallKind.TOOL.value
 UNKNOWN = CallStatus.UNKNOWN.value
+_INTEGERS = {int}
 
 
 class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -85,7 +86,7 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             for name, width in WIDTHS.items():
                 self._set(name, plain_text(getattr(self, name), max_characters=width))
         counts = _counts_of(self)
-        if min(counts) < 0 or max(counts) > MAX_INTEGER or not all(type(count) is int for count in counts):
+        if min(counts) < 0 or max(counts) > MAX_INTEGER or {*map(type, counts)} != _INTEGERS:
             for name in _COUNTS:
                 self._set(name, min(max(int(getattr(self, name)), 0), MAX_INTEGER))
         if self.status not in STATUSES or self.source not in SOURCES or self.kind not in KINDS:

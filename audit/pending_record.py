@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from audit.call_record import UNKNOWN, CallRecord
 
@@ -15,8 +16,7 @@ class AuditUnavailable(Exception):
     """The record may not be durable, so its call must not be answered as if it were. Spec: D80"""
 
 
-@dataclass(slots=True, eq=False)
-class PendingRecord:
+class PendingRecord(msgspec.Struct, eq=False):
     record: CallRecord
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[None]

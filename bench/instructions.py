@@ -4,9 +4,9 @@
 
 Processor time tells variants apart that differ by more than the machine's noise, some 5 % where others use it too. The
 number of instructions is nearly the same in each run and on each machine, so that it shows a hundredth. It says nothing
-of waits for memory, disks or the kernel. Each call goes alone over one connection that is kept, and what the process
-does by the clock is taken off: under valgrind it is slow, so that a second has few calls. Variants are those of
-`bench.variants`.
+of waits for memory, disks or the kernel. Each call goes alone over one connection that is kept, in short slices of all
+variants in turn. The work that a process does by the clock, or once in many calls, only adds to a slice, and under
+valgrind a second has few calls: the figure is the lower quartile of the slices. Variants are those of `bench.variants`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ START_TIMEOUT_S = 180.0
 CALL_TIMEOUT_S = 60.0
 DUMP_TIMEOUT_S = 30.0
 WARM_UP_CALLS = 40
-IDLE_S = 5.0
 CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 TOTAL = re.compile(r"^totals: (\d+)", re.MULTILINE)  # its last line
 
@@ -115,7 +114,7 @@ class Comparison:
         self._connections = {target.name: socket.create_connection((HOST, target.port), 60) for target in stage}
 
     def measure(self, rounds: int) -> dict[str, list[float]]:
-        """Instructions of a call, a figure for each round."""
+        """Instructions of a call, a figure for each slice."""
         for target in self._stage:
             self._send(target, WARM_UP_CALLS)  # not counted yet, so that they pass no deadline
             self._windows[target.name] = Window(target, self._folder)
@@ -123,19 +122,11 @@ class Comparison:
         found: dict[str, list[float]] = {target.name: [] for target in self._stage}
         for _ in range(rounds):
             for target in self._stage:
-                found[target.name].append(self._round(target))
+                window = self._windows[target.name]
+                window.begin()
+                self._send(target, self._calls)
+                found[target.name].append(window.end() / self._calls)
         return found
-
-    def _round(self, target: Target) -> float:
-        window = self._windows[target.name]
-        window.begin()
-        began_s = time.monotonic()
-        self._send(target, self._calls)
-        took_s = time.monotonic() - began_s
-        busy = window.end()
-        window.begin()
-        time.sleep(IDLE_S)
-        return (busy - window.end() * took_s / IDLE_S) / self._calls
 
     def _send(self, target: Target, calls: int) -> None:
         connection = self._connections[target.name]
@@ -146,20 +137,25 @@ class Comparison:
 
 
 def lines(found: dict[str, list[float]]) -> list[str]:
-    """Pure: medians, their ratios to the first variant's, and how far apart the figures of a variant are."""
-    base = median(next(iter(found.values())))
+    """Pure: lower quartiles, their ratios to the first variant's, and the smallest and the middle figure of each."""
+    base = quartile(next(iter(found.values())))
     return [
-        f"{name:<16} {median(each):>11,.0f} instructions a call (x{median(each) / base:.4f}),"
-        f" between {min(each):,.0f} and {max(each):,.0f}"
+        f"{name:<16} {quartile(each):>11,.0f} instructions a call (x{quartile(each) / base:.4f});"
+        f" smallest {min(each):,.0f}, median {median(each):,.0f}"
         for name, each in found.items()
     ]
+
+
+def quartile(values: Sequence[float]) -> float:
+    """Pure: the lower one."""
+    return sorted(values)[len(values) // 4]
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
     parser.add_argument("variants", nargs="+", metavar="NAME[:python=PATH][,loop=NAME][,code=FOLDER][,env=NAME=VALUE]")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=100, help="of a round")
+    parser.add_argument("--rounds", type=int, default=24, help="slices of each variant")
+    parser.add_argument("--calls", type=int, default=40, help="of a slice")
     parser.add_argument("--target", choices=["mcp-key", "mcp-write", "mcp-jwt", "cli", "mcp-list"], default="mcp-key")
     options = parser.parse_args(arguments)
     try:

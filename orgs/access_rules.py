@@ -125,7 +125,7 @@ def role_may_call_tool(role: Role, vendor: str, tool: str, allowlists: Allowlist
 
 def allowed_tools(role: Role, vendor: str, allowlists: Allowlists) -> frozenset[str] | None:
     """None without a list: every tool."""
-    return allowlists.get((vendor, role.value))
+    return allowlists.get((vendor, role._value_))  # on the hot path: `value` is a Python call
 
 
 def own_tools(principal: Principal, vendor: str) -> frozenset[str] | None:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+import msgspec
 import structlog
 from django.db import Error as DatabaseFault
 
@@ -252,7 +253,7 @@ class FallbackStore:
             return count(share, key)
         if known.left < min(units, share.limit):
             return Admission(share, False, known.left, self._closed_for_s(known), None)
-        return replace(count(replace(share, limit=known.left), key), rule=share)
+        return msgspec.structs.replace(count(replace(share, limit=known.left), key), rule=share)
 
     def _closed_for_s(self, known: KnownQuota) -> int:
         return max(1, math.ceil(known.closed_until_s - self._monotonic()))

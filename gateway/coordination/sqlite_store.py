@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 
 import msgspec
 
@@ -43,6 +44,33 @@ def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+class _Statement:
+    """`with` gives the connection, under the lock. A generator in its place would cost each call three Python calls.
+
+    Raises: CoordinationUnavailable.
+    """
+
+    __slots__ = ("_lock", "_open")
+
+    def __init__(self, lock: threading.Lock, open_connection: Callable[[], sqlite3.Connection]) -> None:
+        self._lock, self._open = lock, open_connection
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._lock.acquire()
+        try:
+            return self._open()
+        except BaseException as fault:
+            self.__exit__(type(fault), fault, None)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+        if isinstance(fault, sqlite3.Error):
+            raise CoordinationUnavailable(type(fault).__name__) from fault
+
+
 # Apart from the product's database, so that a rate count never waits for a report. A transaction takes some tens of
 # microseconds, so the asynchronous methods run in the event loop.
 class SQLiteStore:
@@ -51,6 +79,7 @@ class SQLiteStore:
         self._new_value = new_value
         self._now_ms = now_ms
         self._lock = threading.Lock()
+        self._statement = _Statement(self._lock, self._open)
         self.returns = Returns()  # none: the file is never replaced by an older one
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
@@ -59,28 +88,28 @@ class SQLiteStore:
         self._decision: window.Decision
 
     async def admit(self, rule: Rule, key: str, epochs: Sequence[str]) -> Admission:
-        with self._statement() as connection:
+        with self._statement as connection:
             decision, values = self._acquire(connection, rule, key, epochs)
             return Admission.of(rule, decision, values)
 
     async def charge(self, rule: Rule, key: str, units: int) -> Admission:
-        with self._statement() as connection:
+        with self._statement as connection:
             decision, values = self._acquire(connection, rule, key, (), units)
             return Admission.of(rule, decision, values)
 
     def hit(self, rule: Rule, key: str) -> Admission:
-        with self._statement() as connection:
+        with self._statement as connection:
             decision, _ = self._acquire(connection, rule, key, ())
             return Admission.of(rule, decision, epochs=None)
 
     def peek(self, rule: Rule, key: str) -> Admission:
-        with self._statement() as connection:
+        with self._statement as connection:
             row = connection.execute("SELECT state FROM rate WHERE key = ?", (f"{rule.name}:{key}",)).fetchone()
         state = _load(rule, row[0]) if row and row[0] else window.new_state(rule)
         return Admission.of(rule, window.peek(state, rule, self._now_ms()), epochs=None)
 
     async def read_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
-        with self._statement() as connection:
+        with self._statement as connection:
             return self._epochs(connection, names)
 
     async def begin_epochs(self, names: Sequence[str]) -> tuple[str, ...] | None:
@@ -91,7 +120,7 @@ class SQLiteStore:
             return self._epochs(connection, names)
 
     async def renew_epoch(self, name: str) -> None:
-        with self._statement() as connection:
+        with self._statement as connection:
             connection.execute("UPDATE epoch SET value = ? WHERE name = ?", (self._new_value(), name))
 
     def bump_epochs(self, names: Sequence[str]) -> None:
@@ -155,14 +184,6 @@ class SQLiteStore:
         placeholders = ",".join("?" * len(names))
         rows = dict(connection.execute(f"SELECT name, value FROM epoch WHERE name IN ({placeholders})", tuple(names)))  # noqa: S608
         return tuple(rows.get(name, "") for name in names)
-
-    @contextmanager
-    def _statement(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                yield self._open()
-            except sqlite3.Error as fault:
-                raise CoordinationUnavailable(type(fault).__name__) from fault
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from gateway.coordination.returns import Returns
 from gateway.coordination.rules import Rule
@@ -27,8 +28,7 @@ class CoordinationUnavailable(DomainError):
         return self.fault
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(msgspec.Struct, frozen=True):
     """An answer of the limiter. `remaining` is in units, also of a refusal, and may be above 0 there.
 
     `epochs` has the order asked for, with "" for a name never bumped, and is None while they are unknown.

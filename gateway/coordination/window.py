@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from gateway.coordination.rules import Rule
 
 SLICES = 60  # a refusal comes at most a sixtieth of the window early
@@ -30,8 +32,7 @@ class RingState:
     counts: list[int] = field(default_factory=lambda: [0] * SLOTS)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """`remaining` units; the next may come after `retry_after_ms`, 0 when allowed."""
 
     allowed: bool

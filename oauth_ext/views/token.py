@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -11,6 +10,7 @@ from urllib.parse import urlencode
 import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from msgspec.structs import replace
 from oauthlib.oauth2 import OAuth2Error
 
 from gateway.coordination import backend

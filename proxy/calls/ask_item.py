@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from audit.call_status import CallKind
 from gateway.catalog.vendor import Vendor
@@ -40,8 +42,7 @@ KINDS = {
 _REWRITES: dict[str, Callable[[bytes, str], bytes]] = {READ: item_results.of_read, GET: item_results.of_prompt}
 
 
-@dataclass(frozen=True, slots=True)
-class ItemCall:
+class ItemCall(msgspec.Struct, frozen=True):
     """A request for one resource or prompt. `name`: its address or name as requested; `is_address`: which of the two.
 
     `params`: for the vendor, without the name.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from proxy.caller import OrganizationAccess
 from proxy.calls import call_audit, request_state
@@ -21,8 +22,7 @@ from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 
 
-@dataclass(frozen=True, slots=True)
-class ResultQuestions:
+class ResultQuestions(msgspec.Struct, frozen=True):
     """The questions of one request. `capabilities`: of the caller; None if it cannot be asked by a result."""
 
     context: RequestContext

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -20,8 +19,7 @@ from proxy.protocol.questions import CAPABILITY_OF
 CALL: Final = "tools/call"
 
 
-@dataclass(frozen=True, slots=True)
-class AskingRequest:
+class AskingRequest(msgspec.Struct, frozen=True):
     """`name`: the vendor's own, of the tool or the prompt, or the address of the resource. `arguments`: all that the
     caller gave beside it.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter
 from typing import Any
+
+import msgspec
 
 from audit.call_record import CallRecord
 from audit.call_status import CallKind, CallStatus
@@ -34,8 +35,7 @@ from proxy.outcomes import (
 from proxy.request_context import RequestContext
 
 
-@dataclass(slots=True)
-class OpenCall:
+class OpenCall(msgspec.Struct):
     """A call in progress. The tool and the credential are filled in when they are known."""
 
     id: uuid.UUID
@@ -106,7 +106,7 @@ async def record_outcome(context: RequestContext, row: OpenCall, outcome: ItemOu
         response_bytes=size,
     )
     await _write(context, record)
-    return status.value
+    return status._value_  # on the hot path: `value` is a Python call
 
 
 async def _write(context: RequestContext, record: CallRecord) -> None:
@@ -148,7 +148,7 @@ async def record_rate_limited(context: RequestContext, refused: OpenCall) -> Non
     status, code, _ = _status_of(RateLimited(0))
 
     def first_row(row_id: uuid.UUID, minute: datetime) -> CallRecord:
-        row = replace(refused, id=row_id, timestamp=minute)
+        row = msgspec.structs.replace(refused, id=row_id, timestamp=minute)
         return _record(context, row, status=status, error_code=code, duration_ms=context.timing.total_ms())
 
     await context.runtime.rate_limited.record(principal.org_id, principal.subject, first_row)

@@ -7,9 +7,11 @@ admit (limit, epochs) > find the tool > decide > record the intent of a writing 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from gateway.catalog.vendor import Vendor
 from proxy.caller import Caller
@@ -29,8 +31,7 @@ from proxy.request_context import RequestContext
 from proxy.vendors import fair_scheduler
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, frozen=True):
     """A tool call as requested."""
 
     name: str
@@ -159,13 +160,15 @@ async def _checked(context: RequestContext, call: ToolCall, found: FoundTool) ->
         work = partial(_fold_dotted, dict(call.arguments), found)
         size_bytes = len(found.listed.definitions[found.tool.vendor_name])
         try:
-            call = replace(call, arguments=await fair_scheduler.run_small_inline(owner, work, size_bytes))
+            call = msgspec.structs.replace(
+                call, arguments=await fair_scheduler.run_small_inline(owner, work, size_bytes)
+            )
         except ValueError as fault:
             return BadArguments(str(fault))
     if call.answers is None:
         return call
     answers = await with_own_state(context, _asking_request(call, found), call.answers)
-    return answers if isinstance(answers, BadArguments) else replace(call, answers=answers)
+    return answers if isinstance(answers, BadArguments) else msgspec.structs.replace(call, answers=answers)
 
 
 def _sender(context: RequestContext, call: ToolCall, found: FoundTool, row: OpenCall) -> caching.SendToVendor:

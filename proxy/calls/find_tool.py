@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+
+import msgspec
 
 from credentials.resolve import CredentialRef
 from gateway.catalog.catalog import Catalog
@@ -21,8 +22,7 @@ from proxy.vendors.tool_list_cache import ToolIndex
 FIND_DEADLINE_S = 15.0  # to open a session and list the vendor's tools
 
 
-@dataclass(frozen=True, slots=True)
-class FoundTool:
+class FoundTool(msgspec.Struct, frozen=True):
     """A tool at a vendor that the caller may use. The allowlist is checked later."""
 
     vendor: Vendor

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
+import msgspec
 from django.conf import settings
 
 from proxy.calls import call_audit, vendor_errors
@@ -74,7 +75,7 @@ async def confirm(context: RequestContext, call: ItemCall) -> Confirmed | ItemOu
 
 async def _subscribe(context: RequestContext, call: ItemCall, row: OpenCall) -> ItemOutcome:
     if not call.fault and len(call.name.encode()) > MAX_KEPT_BYTES:
-        call = replace(call, fault=TOO_LONG)
+        call = msgspec.structs.replace(call, fault=TOO_LONG)
     confirmed = await _confirmed(context, call, row)
     if not isinstance(confirmed, Confirmed):
         return confirmed

@@ -33,6 +33,7 @@ from proxy.vendors.tool_list import MAX_LIST_BYTES
 log = structlog.get_logger(__name__)
 Key = tuple[PoolKey, ItemKind]
 T = TypeVar("T")
+_RESOURCES = Capability.RESOURCES.value
 
 
 class ItemDirectory:
@@ -67,7 +68,8 @@ class ItemDirectory:
 
     def may_have_resources(self, key: PoolKey) -> bool:
         """False if the vendor declared that it has none. Cheaper than a look at the result of a tool."""
-        return self.may_have(Capability.RESOURCES, key)
+        declared = self._declared.peek(key)
+        return declared is None or _RESOURCES in declared
 
     def may_have(self, capability: Capability, key: PoolKey) -> bool:
         """False if the vendor declared that it has none of them."""

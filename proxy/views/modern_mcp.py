@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from django.conf import settings
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
+from msgspec.structs import replace
 
 import gateway
 from gateway.catalog.vendor import Vendor

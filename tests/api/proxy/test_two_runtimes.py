@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db.backends.utils import CursorWrapper
+from msgspec.structs import replace
 
 from credentials.access_rows import BY_ORGANIZATION
 from gateway.coordination import backend, epochs

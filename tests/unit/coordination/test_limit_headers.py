@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from gateway.coordination.limit_headers import encoded, headers, refusal_in_bytes
 from gateway.coordination.rules import Rule
