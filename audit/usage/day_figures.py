@@ -66,12 +66,10 @@ def encoded(rows: Iterable[Group]) -> tuple[bytes, bytes]:
     return _encoder.encode(by_day), _encoder.encode(_vendors_of(found))
 
 
-def decoded(day: date, version: uuid.UUID, by_day: bytes | None, by_vendor: bytes | None, vendor: str) -> ReadyDay:
-    """None: not asked for. `vendor`: the only one that is, or ``."""
+def decoded(day: date, version: uuid.UUID, by_day: bytes | None, by_vendor: bytes | None) -> ReadyDay:
+    """None: not asked for."""
     groups = [] if by_day is None else _groups_decoder.decode(by_day)
     vendors = VendorsOfDay([], {}) if by_vendor is None else _vendors_decoder.decode(by_vendor)
-    if vendor:
-        vendors.vendors = {slug: each for slug, each in vendors.vendors.items() if slug == vendor}
     return ReadyDay(day, version, groups, vendors)
 
 

@@ -31,14 +31,14 @@ MOST_RUNS = 60  # of days one after the other: what lies between them are SELECT
 _NOT_READY = {"version": None, BY_DAY: None, BY_VENDOR: None}
 
 
-def find(org_id: uuid.UUID, parts: Parts, columns: Sequence[str], vendor: str = "") -> list[ReadyDay]:
-    """Those among the whole days of a period, oldest first. `vendor`: the only one that is asked for."""
+def find(org_id: uuid.UUID, parts: Parts, columns: Sequence[str]) -> list[ReadyDay]:
+    """Those among the whole days of a period, oldest first, with the figures of some columns."""
     if not parts.days:
         return []
     low, high = row_ids.of_days(org_id, *parts.days[0])
     chosen = UsageDay.objects.filter(org_id=org_id, id__gte=low, id__lte=high, version__isnull=False)
     rows = chosen.order_by("id").values("day", "version", *columns)
-    found = [decoded(row["day"], row["version"], row.get(BY_DAY), row.get(BY_VENDOR), vendor) for row in rows]
+    found = [decoded(row["day"], row["version"], row.get(BY_DAY), row.get(BY_VENDOR)) for row in rows]
     return _longest_runs(found)
 
 
