@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from typing import Any
 
 import pytest
@@ -70,9 +71,10 @@ def test_figures_that_were_left_without_labels_go_too(deleted: Api) -> None:
 def test_a_day_that_is_removed_while_it_is_made_does_not_come_back(
     deleted: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def removed(*arguments: Any, **options: Any) -> Any:
-        found = groups(*arguments, **options)
-        remove_usage()
+    def removed(org_id: uuid.UUID, *arguments: Any) -> Any:
+        found = groups(org_id, *arguments)
+        if org_id == deleted.cast.org.id:
+            remove_usage()
         return found
 
     monkeypatch.setattr(ready_days, "groups", removed)
