@@ -163,6 +163,9 @@ class UsageDayAdmin(RollUpAdmin):
     search_fields = ("=org_id",)
     search_help_text = "Search by exact organization ID."
 
+    def get_queryset(self, request: Any) -> Any:
+        return super().get_queryset(request).defer("by_day", "by_vendor")  # they are large
+
 
 @admin.register(UsageLabel)
 class UsageLabelAdmin(LogAdmin):

@@ -80,7 +80,10 @@ class UsageDay(models.Model):
     by_vendor = models.BinaryField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["day"], name="usage_days_to_make", condition=models.Q(version=None))]
+        indexes = [
+            models.Index(fields=["day"], name="usage_days_to_make", condition=models.Q(version=None)),
+            models.Index(fields=["org_id"], name="usage_days_of_organizations"),  # its organizations are found along it
+        ]
 
     def __str__(self) -> str:
         return f"{self.day} of {self.org_id}"

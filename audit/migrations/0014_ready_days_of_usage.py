@@ -20,7 +20,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(condition=models.Q(("version", None)), fields=["day"], name="usage_days_to_make")
+                    models.Index(condition=models.Q(("version", None)), fields=["day"], name="usage_days_to_make"),
+                    models.Index(fields=["org_id"], name="usage_days_of_organizations"),
                 ],
             },
         ),

@@ -5,12 +5,12 @@ Figures by vendor are most of a day's, so they are stored without names that wou
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -44,14 +44,13 @@ class VendorsOfDay(msgspec.Struct, array_like=True):
     vendors: dict[str, VendorFigures]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyDay:
-    """Without the figures that were not asked for."""
+class ReadyDay(NamedTuple):
+    """The columns are packed. None: not asked for."""
 
     day: date
     version: uuid.UUID
-    groups: list[Group]
-    vendors: VendorsOfDay
+    by_day: bytes | None
+    by_vendor: bytes | None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -66,29 +65,35 @@ def encoded(rows: Iterable[Group]) -> tuple[bytes, bytes]:
     return _encoder.encode(by_day), _encoder.encode(_vendors_of(found))
 
 
-def decoded(day: date, version: uuid.UUID, by_day: bytes | None, by_vendor: bytes | None) -> ReadyDay:
-    """None: not asked for."""
-    groups = [] if by_day is None else _groups_decoder.decode(by_day)
-    vendors = VendorsOfDay([], {}) if by_vendor is None else _vendors_decoder.decode(by_vendor)
-    return ReadyDay(day, version, groups, vendors)
-
-
 def by_kind(rows: Iterable[tuple[str, Group]]) -> Grouped:
     return defaultdict(list, grouped(rows))
 
 
-def together(rows: Iterable[Group], days: Sequence[ReadyDay]) -> Grouped:
+def together(rows: Iterable[Group], days: Iterable[ReadyDay]) -> Grouped:
     """Rows of a statement with those of days that it left out. `called`: callers and calls of each vendor."""
-    found = by_kind((row.kind, row) for row in rows)
-    for each in days:
-        for row in each.groups:
+    found: Grouped = defaultdict(list)
+    vendors = _Vendors()
+    sums: dict[tuple[str, str, str, str], tuple[int, int]] = {}
+    for row in itertools.chain(rows, _unpacked(days, vendors)):
+        if row.kind in _ADDED:
+            known = sums.get(row[:4], (0, 0))
+            sums[row[:4]] = (known[0] + row.calls, known[1] + row.amount)
+        else:
             found[row.kind].append(row)
-    for kind, more in _of_vendors(days):
-        found[kind] += more
-    found["called"] = list(_called(found, days))
-    for kind in _ADDED:
-        found[kind] = list(_added(found[kind]))
+    for key, numbers in sums.items():
+        found[key[0]].append(Group(*key, *numbers))
+    found["called"] = list(vendors.called(found["pair"]))
     return found
+
+
+def _unpacked(days: Iterable[ReadyDay], vendors: _Vendors) -> Iterator[Group]:
+    """One day after the other: the figures of a large organization's year would take 150 MB at once."""
+    for day in days:
+        if day.by_day is not None:
+            yield from _groups_decoder.decode(day.by_day)
+        if day.by_vendor is not None:
+            vendors.add(_vendors_decoder.decode(day.by_vendor))
+    yield from vendors.rows()
 
 
 def _vendors_of(found: Grouped) -> VendorsOfDay:
@@ -107,72 +112,54 @@ def _vendors_of(found: Grouped) -> VendorsOfDay:
     return VendorsOfDay(callers, dict(vendors))
 
 
-def _of_vendors(days: Sequence[ReadyDay]) -> Iterator[tuple[str, list[Group]]]:
-    """Rows of the kinds `vendor`, `tool` and `bucket`, by kind."""
-    tools: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    buckets: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    calls_with: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    duration_of: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for day in days:
-        for vendor, figures in day.vendors.vendors.items():
-            _add(tools[vendor], figures.tools)
-            _add(buckets[vendor], figures.buckets)
-            _add(calls_with[vendor], figures.calls)
-            _add(duration_of[vendor], figures.duration_ms)
-    yield (
-        "vendor",
-        [
-            Group("vendor", vendor, outcome, "", calls, duration_of[vendor][outcome])
-            for vendor, outcomes in calls_with.items()
-            for outcome, calls in outcomes.items()
-        ],
-    )
-    yield "tool", [Group("tool", vendor, *each, 0) for vendor, sums in tools.items() for each in _texts(sums)]
-    yield (
-        "bucket",
-        [
-            Group("bucket", vendor, "", "", calls, bucket)
-            for vendor, sums in buckets.items()
-            for bucket, calls in sums.items()
-        ],
-    )
+class _Vendors:
+    """Sums of days, by vendor."""
+
+    def __init__(self) -> None:
+        self._calls: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._duration_ms: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._tools: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._buckets: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self._callers: defaultdict[str, set[str]] = defaultdict(set)
+
+    def add(self, day: VendorsOfDay) -> None:
+        name_at = day.callers.__getitem__
+        for vendor, figures in day.vendors.items():
+            _add(self._calls[vendor], figures.calls)
+            _add(self._duration_ms[vendor], figures.duration_ms)
+            _add(self._tools[vendor], figures.tools)
+            _add(self._buckets[vendor], figures.buckets)
+            self._callers[vendor].update(map(name_at, figures.callers))
+
+    def rows(self) -> Iterator[Group]:
+        """Of the kinds `vendor`, `tool` and `bucket`."""
+        for vendor, outcomes in self._calls.items():
+            for outcome, calls in outcomes.items():
+                yield Group("vendor", vendor, outcome, "", calls, self._duration_ms[vendor][outcome])
+        for vendor, tools in self._tools.items():
+            for tool, calls in tools.items():
+                yield Group("tool", vendor, tool, "", calls, 0)
+        for vendor, buckets in self._buckets.items():
+            for bucket, calls in buckets.items():
+                yield Group("bucket", vendor, "", "", calls, bucket)
+
+    def called(self, pairs: Iterable[Group]) -> Iterator[Group]:
+        """With the rows of the kind `pair`. A vendor's callers on several days are fewer than all these days have."""
+        calls = Counter({vendor: _counted(self._calls[vendor]) for vendor in self._callers})
+        for row in pairs:
+            self._callers[row.first].add(row.second)
+            calls[row.first] += row.calls
+        for vendor, callers in self._callers.items():
+            if callers:
+                yield Group("called", vendor, "", "", calls[vendor], len(callers))
 
 
-def _texts(sums: dict[str, int]) -> Iterator[tuple[str, str, int]]:
-    return ((text, "", calls) for text, calls in sums.items())
+def _counted(calls: dict[str, int]) -> int:
+    """`calls`: by outcome."""
+    return sum(calls.get(outcome, 0) for outcome in COUNTED)
 
 
 def _add(sums: dict[_Key, int], more: dict[_Key, int]) -> None:
-    if not sums:
-        sums.update(more)
-        return
     known = sums.get
     for key, calls in more.items():
         sums[key] = known(key, 0) + calls
-
-
-def _called(found: Grouped, days: Sequence[ReadyDay]) -> Iterator[Group]:
-    """A vendor's callers on several days are fewer than all of these days have."""
-    callers: defaultdict[str, set[str]] = defaultdict(set)
-    calls: Counter[str] = Counter()
-    for row in found["pair"]:
-        callers[row.first].add(row.second)
-        calls[row.first] += row.calls
-    for day in days:
-        name_at = day.vendors.callers.__getitem__
-        for vendor, figures in day.vendors.vendors.items():
-            if figures.callers:
-                callers[vendor].update(map(name_at, figures.callers))
-                calls[vendor] += sum(figures.calls.get(outcome, 0) for outcome in COUNTED)
-    for vendor, names in callers.items():
-        yield Group("called", vendor, "", "", calls[vendor], len(names))
-
-
-def _added(rows: Iterable[Group]) -> Iterator[Group]:
-    sums: dict[tuple[str, str, str, str], tuple[int, int]] = {}
-    for kind, first, second, third, calls, amount in rows:
-        key = (kind, first, second, third)
-        known = sums.get(key, (0, 0))
-        sums[key] = (known[0] + calls, known[1] + amount)
-    for key, known in sums.items():
-        yield Group(*key, *known)

@@ -69,13 +69,13 @@ def _rebuild_day(
 def _recount(org_id: uuid.UUID, day: date, first: datetime, last: datetime, through: Place) -> int:
     midnight = clock.midnight(day)
     begin, end = max(first, _complete_from(org_id), midnight), min(last + HOUR, midnight + DAY)
+    ready_days.make_again(org_id, day)  # also of hours that are kept
     if begin >= end:
         return 0
     hours = row_ids.of_hours(org_id, day, begin.hour, begin.hour + (end - begin) // HOUR)
     for model in (UsageCount, UsageDuration):
         for recounted in (hours, row_ids.of_days(org_id, day, day + DAY)):
             _stored(model, org_id, recounted).delete()
-    ready_days.make_again(org_id, day)
     add_stored_hours(org_id, day)  # those that are kept
     low, high = ids.first_log_id_at(begin), ids.first_log_id_at(end)
     add_rows(LogRows.between_ids(org_id, low, high, through))

@@ -21,8 +21,9 @@ def remove_usage_of_deleted_organizations(
 ) -> int:
     """Returns the number of removed rows. Calls that ended after the deletion leave rows for the next run."""
     stop_at, removed = monotonic() + longest_run_s, 0
-    # The labels go last: each organization with counters is found by them.
-    for org_id in organizations_of(UsageLabel):
+    # An organization with counters is found by its labels or days, which go last. A row that is rolled up in between,
+    # and a process of the release before, which knows no days, leave one of the two.
+    for org_id in {*organizations_of(UsageLabel), *organizations_of(UsageDay)}:
         for model in (UsageCount, UsageDuration, UsageDay, UsageLabel):
             while _is_deleted(org_id) and monotonic() < stop_at and (rows := _remove_batch(model, org_id)):
                 removed += rows

@@ -8,7 +8,7 @@ import pytest
 from django.contrib import admin
 from django.test import RequestFactory
 
-from audit.models import UsageCount, UsageDuration
+from audit.models import UsageCount, UsageDay, UsageDuration
 from audit.usage.rollup import roll_up
 from tests.api.audit.rows import ORG, OTHER_ORG
 from tests.api.audit.usage.rows import log_row, store
@@ -32,3 +32,8 @@ def test_an_organizations_rows_are_found_along_their_ids(model: Any) -> None:
     assert found(f"{OTHER_ORG} globex") == set()
     rows, _ = site.get_search_results(request, model.objects.all(), str(ORG))
     assert ">=" in str(rows.query), "the search reads a range of ids"
+
+
+def test_the_list_of_days_reads_none_of_their_figures() -> None:
+    request = RequestFactory().get("/")
+    assert "by_vendor" not in str(admin.site.get_model_admin(UsageDay).get_queryset(request).query)

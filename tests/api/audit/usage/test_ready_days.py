@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
-from audit.models import UsageCount, UsageDay, UsageDuration
+from audit.models import RequestAuditEntry, StreamCursor, UsageCount, UsageDay, UsageDuration
 from audit.tasks import roll_up_usage
 from audit.usage import ready_days, selectors
 from audit.usage.parts import groups
 from audit.usage.period import Parts, Period
 from audit.usage.ready_days import make_ready
 from audit.usage.rebuild import rebuild
-from audit.usage.rollup import roll_up
+from audit.usage.rollup import CONSUMER, LOG, roll_up
 from audit.usage.selectors import daily_usage, savings, usage, vendors
 from tests.api.audit.rows import NOON, ORG, OTHER_ORG
 from tests.api.audit.usage.rows import log_row, store
+from tests.factories.races import at_once
 
 pytestmark = pytest.mark.django_db
 MARCH = Period(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC), datetime(2026, 3, 31, tzinfo=UTC))
@@ -95,6 +98,17 @@ def test_a_rebuilt_day_is_made_again() -> None:
     assert usage(ORG, MARCH).total.calls == 1
 
 
+def test_a_day_whose_rows_are_gone_becomes_ready_by_a_rebuild() -> None:
+    store_days(3, 1)
+    roll_up()
+    UsageDay.objects.all().delete()  # of a release that made none
+    RequestAuditEntry.objects.all().delete()
+    assert [each.calls for each in rebuild(ORG, NOON - timedelta(days=3), NOON)] == [0, 0, 0]
+    assert make_ready() == 3
+    assert [(NOON.date() - day).days for day in ready()] == [3, 2, 1]
+    assert usage(ORG, MARCH).total.calls == 2
+
+
 def test_a_day_that_changes_between_the_two_statements_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     store_days(1)
     roll_up()
@@ -119,6 +133,14 @@ def test_a_run_ends_in_time_and_the_next_goes_on() -> None:
     assert (make_ready(), make_ready()) == (2, 0)
 
 
+def test_a_writer_of_sqlite_that_waits_gets_its_turn_after_each_day() -> None:
+    store_days(3, 2, 1)
+    roll_up()
+    pauses: list[float] = []
+    assert make_ready(sleep=pauses.append) == 3
+    assert pauses == ([0.1] * 3 if connection.vendor == "sqlite" else [])
+
+
 def test_of_many_runs_of_days_the_longest_are_read_as_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ready_days, "MOST_RUNS", 1)
     store_days(8, 5, 4, 2)
@@ -127,3 +149,47 @@ def test_of_many_runs_of_days_the_longest_are_read_as_ready(monkeypatch: pytest.
     found = ready_days.find(ORG, Parts.of(MARCH), (ready_days.BY_DAY,))
     assert [(NOON.date() - each.day).days for each in found] == [5, 4]
     assert usage(ORG, MARCH).total.calls == 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_call_is_missing_or_counted_twice_while_days_are_made_and_taken_back() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has one writer")
+    StreamCursor.objects.get_or_create(name=CONSUMER, log=LOG.value)
+    store_days(3, 2, 1)
+    roll_up()
+    stored = 3
+    ends = threading.Event()
+
+    def late_calls() -> None:
+        nonlocal stored
+        try:
+            for number in range(12):
+                store_days(1, user_id=f"user-{number}")
+                stored += 1
+                roll_up()
+                make_ready()
+        finally:
+            ends.set()
+
+    def recounts() -> None:
+        while not ends.is_set():
+            list(rebuild(ORG, NOON - timedelta(days=3), NOON))
+
+    def dashboards() -> list[tuple[int, int, int]]:
+        found = []
+        while not ends.is_set():
+            before, shown = stored, usage(ORG, MARCH)
+            found.append((before, shown.total.calls, stored))
+            assert sum(each.calls for each in shown.users) == shown.total.calls
+            assert sum(each.calls for each in shown.vendors) == shown.total.calls
+        return found
+
+    ended = at_once(late_calls, recounts, dashboards)
+    assert not [each for each in ended if isinstance(each, Exception)], ended
+    read = ended[2]
+    # A call is stored a moment before it is counted here.
+    assert [each for each in read if not each[0] <= each[1] <= each[2] + 1] == []
+    while make_ready():
+        pass
+    assert (usage(ORG, MARCH).total.calls, len(ready())) == (15, 3)

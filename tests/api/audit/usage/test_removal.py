@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import uuid
+from typing import Any
 
 import pytest
 
 from audit.models import UsageCount, UsageDay, UsageDuration, UsageLabel
 from audit.tasks import remove_usage
-from audit.usage import removal
+from audit.usage import ready_days, removal
+from audit.usage.parts import groups
+from audit.usage.ready_days import make_ready
 from audit.usage.removal import remove_usage_of_deleted_organizations
 from audit.usage.rollup import roll_up
 from gateway.settings import workers
@@ -55,6 +59,28 @@ def test_a_run_ends_in_time_and_the_next_goes_on(deleted: Api, monkeypatch: pyte
     assert remove_usage_of_deleted_organizations(longest_run_s=3, monotonic=lambda: next(readings)) == 4
     assert remove_usage_of_deleted_organizations() == 6
     assert rows_left(deleted) == [(0, 6), (0, 2), (0, 1), (0, 1)]
+
+
+def test_figures_that_were_left_without_labels_go_too(deleted: Api) -> None:
+    """As a process of the release before leaves them."""
+    UsageLabel.objects.all().delete()
+    assert remove_usage() == 9
+    assert rows_left(deleted) == [(0, 6), (0, 2), (0, 1), (0, 0)]
+
+
+def test_a_day_that_is_removed_while_it_is_made_does_not_come_back(
+    deleted: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def removed(org_id: uuid.UUID, *arguments: Any) -> Any:
+        found = groups(org_id, *arguments)
+        if org_id == deleted.cast.org.id:
+            remove_usage()
+        return found
+
+    monkeypatch.setattr(ready_days, "groups", removed)
+    assert make_ready() == 2
+    assert rows_left(deleted) == [(0, 6), (0, 2), (0, 1), (0, 1)]
+    assert [each.org_id for each in UsageDay.objects.exclude(version=None)] == [deleted.cast.other_org.id]
 
 
 def test_the_task_is_scheduled_by_its_name() -> None:
