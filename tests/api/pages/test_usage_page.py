@@ -67,8 +67,8 @@ def test_the_figures_of_a_range(called: Site, is_rolled: bool) -> None:
     assert answer.status_code == 200
     shown = answer.context["usage"]
     assert (shown.total.calls, shown.total.denied, shown.total.rate_limited, shown.user_count) == (6, 1, 4, 2)
-    assert [(each.vendor, each.total.calls) for each in answer.context["vendors"]] == [("acme", 4), ("globex", 2)]
-    assert [(each.user_label, each.calls) for each in answer.context["people"]] == [("Ana", 4), ("Ben", 2)]
+    assert [(each.vendor, each.calls) for each in shown.vendors] == [("acme", 4), ("globex", 2)]
+    assert [(each.user_label, each.calls) for each in shown.users] == [("Ana", 4), ("Ben", 2)]
     assert "Foreign" not in text(answer)
     assert "foreign" not in text(answer)
 
