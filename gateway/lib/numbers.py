@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.utils.formats import number_format
 
-
 _FIRST_GROUP = 1_000  # no language parts a number below it
 
 
