@@ -172,6 +172,15 @@ def test_rows_lead_to_their_calls(called: Site) -> None:
     assert f'href="{log}?user_id=u-2"' in answer
 
 
+def test_large_numbers_have_separators_and_odd_names_a_link(site: Site) -> None:
+    odd = {"vendor": "a/b c", "tool": "list?x", "user_label": "Ana"}
+    store(log_row(NOON, org_id=site.cast.org.id, count=12_345, **odd))
+    answer = text(ask(site))
+    assert '<span class="tile-value">12,345</span>' in answer
+    assert f'href="{site.path("proxy_pages:vendors")}/a%2Fb%20c/tools/list%3Fx"' in answer
+    assert 'max="12345"' in answer, "a meter takes no separators"
+
+
 @pytest.mark.parametrize(("who", "status"), [("owner", 200), ("admin", 200), ("member", 403), ("other_owner", 404)])
 def test_who_reads_usage(called: Site, who: str, status: int) -> None:
     answer = ask(called, who=who)
