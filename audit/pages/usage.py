@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -10,8 +11,10 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
+from audit.pages.usage_rows import number_cells, person_rows, vendor_rows
 from audit.usage import selectors
 from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
 from audit.usage.selectors import DailyUsage, Dashboard, DayUsage, Usage
@@ -50,6 +53,24 @@ class ShownDay:
     def calls(self) -> int:
         return self.usage.total.calls if self.usage else 0
 
+    @property
+    def figures(self) -> tuple[int, ...]:
+        """Those of CSV_HEADINGS behind the date."""
+        if self.usage is None:
+            return (0,) * (len(CSV_HEADINGS) - 1)
+        total = self.usage.total
+        counted = (total.calls, self.usage.mcp, self.usage.cli, total.errors, total.denied, total.rate_limited)
+        return (*counted, total.average_ms)
+
+    @property
+    def number_cells(self) -> SafeString:
+        """Of `figures` without the average."""
+        return number_cells(self.figures[:-1])
+
+    @property
+    def average_ms(self) -> int:
+        return self.figures[-1]
+
 
 class UsagePage(OrgPage):
     """GET /orgs/:orgId/usage. Spec: §4.11 · D147, D150, D151"""
@@ -75,7 +96,7 @@ class UsagePage(OrgPage):
             return _download(shown_days(selectors.daily_usage(org_id, period), now.date()))
         figures = selectors.dashboard(org_id, period, mean_tool_list_bytes(self.organization))
         days = shown_days(figures.usage, now.date())
-        context = _figures(figures) | {
+        context = _figures(org_id, figures) | {
             "days": days[::-1],
             "chart": _chart(days),
             "ranges": _range_links(request.GET, has_errors=bool(errors)),
@@ -98,16 +119,16 @@ def shown_days(usage: Usage | DailyUsage, today: date) -> list[ShownDay]:
     ]
 
 
-def _figures(figures: Dashboard) -> dict[str, Any]:
+def _figures(org_id: uuid.UUID, figures: Dashboard) -> dict[str, Any]:
     usage, vendors, savings = figures.usage, figures.vendors, figures.savings
     total = usage.total
     return {
         "usage": usage,
         "error_percent": round(100 * total.errors / total.calls, 1) if total.calls else 0,
         "cli_percent": round(100 * usage.cli / total.calls) if total.calls else 0,
-        "vendors": vendors,
+        "vendors": vendor_rows(org_id, vendors),
         "most_of_a_vendor": max((each.total.calls for each in vendors), default=0),
-        "people": usage.users[:SHOWN_ROWS],
+        "people": person_rows(org_id, usage.users[:SHOWN_ROWS]),
         "people_left": max(0, usage.user_count - SHOWN_ROWS),
         "most_of_a_person": usage.users[0].calls if usage.users else 0,
         "savings": savings,
@@ -134,8 +155,4 @@ def _download(days: Sequence[ShownDay]) -> HttpResponse:
 
 
 def _csv_row(each: ShownDay) -> list[str]:
-    if each.usage is None:
-        return [each.day.isoformat(), *["0"] * (len(CSV_HEADINGS) - 1)]
-    total = each.usage.total
-    figures = (total.calls, each.usage.mcp, each.usage.cli, total.errors, total.denied, total.rate_limited)
-    return [each.day.isoformat(), *map(str, figures), str(total.average_ms)]
+    return [each.day.isoformat(), *map(str, each.figures)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import Visitor
-from tests.browser.layout import COLLECT_SHIFTS, PAPER, crowded, jumps, unprinted
+from tests.browser.layout import COLLECT_SHIFTS, NEAREST_PX, PAPER, crowded, jumps, unprinted
 from tests.browser.looking import PHONE
 
 # Below an organization.
@@ -19,6 +20,8 @@ MAIN_PAGES = (
     "/vendors/acme",
     "/agents",
     "/people",
+    "/invitations",
+    "/invitations/people",
     "/teams",
     "/access",
     "/activity",
@@ -106,8 +109,40 @@ def test_no_main_page_jumps_while_it_loads(visitor: Callable[..., Visitor], widt
     org = owner.sign_in_owner()
     owner.has_acme(org)
     owner.call_tool(owner.agent_key(org, f"Still bot {width}"))
-    found = [jumps_each_time(owner, f"{org}{path}") for path in MAIN_PAGES]
+    paths = [*(f"{org}{path}" for path in MAIN_PAGES), "/docs/api/create_team/try"]
+    found = [jumps_each_time(owner, path) for path in paths]
     assert list(itertools.chain(*found)) == []
+
+
+@pytest.mark.parametrize("width", [1280, PHONE])
+def test_the_form_that_scripts_send_has_its_room_before_they_come(visitor: Callable[..., Visitor], width: int) -> None:
+    owner = visitor(viewport={"width": width, "height": 800})
+    owner.page.route("**/static/js/*.js", _late)
+    page = owner.open("/docs/api/create_team/try")
+    expect(page.get_by_role("button", name="Send request")).to_be_visible()
+    assert jumps(page) == []
+    command = page.locator("pre").first.bounding_box()
+    button = page.get_by_role("button", name="Send request").bounding_box()
+    assert command is not None
+    assert button is not None
+    assert command["y"] - button["y"] - button["height"] >= NEAREST_PX
+
+
+@pytest.mark.parametrize("width", [1280, PHONE])
+def test_a_dialog_lies_in_its_place_before_scripts_come(visitor: Callable[..., Visitor], width: int) -> None:
+    owner = visitor(viewport={"width": width, "height": 800})
+    org = owner.sign_in_owner()
+    owner.page.route("**/static/js/*.js", _late)
+    page = owner.open(f"{org}/invitations")
+    page.locator("#main form").last.get_by_role("button").last.click()
+    expect(page.locator("dialog[data-modal]:modal")).to_be_visible()
+    assert jumps(page) == []
+
+
+def _late(route: Route) -> None:
+    """After the first paint, and after a shift would count as an answer to the click."""
+    time.sleep(0.6)
+    route.continue_()
 
 
 def test_a_page_on_paper_says_when_and_from_where(visitor: Callable[..., Visitor]) -> None:

@@ -67,8 +67,8 @@ def test_the_figures_of_a_range(called: Site, is_rolled: bool) -> None:
     assert answer.status_code == 200
     shown = answer.context["usage"]
     assert (shown.total.calls, shown.total.denied, shown.total.rate_limited, shown.user_count) == (6, 1, 4, 2)
-    assert [(each.vendor, each.total.calls) for each in answer.context["vendors"]] == [("acme", 4), ("globex", 2)]
-    assert [(each.user_label, each.calls) for each in answer.context["people"]] == [("Ana", 4), ("Ben", 2)]
+    assert [(each.vendor, each.calls) for each in shown.vendors] == [("acme", 4), ("globex", 2)]
+    assert [(each.user_label, each.calls) for each in shown.users] == [("Ana", 4), ("Ben", 2)]
     assert "Foreign" not in text(answer)
     assert "foreign" not in text(answer)
 
@@ -170,6 +170,15 @@ def test_rows_lead_to_their_calls(called: Site) -> None:
     log = called.path("audit_pages:request-log")
     assert f'href="{log}?vendor=globex"' in answer
     assert f'href="{log}?user_id=u-2"' in answer
+
+
+def test_large_numbers_have_separators_and_odd_names_a_link(site: Site) -> None:
+    odd = {"vendor": "a/b c", "tool": "list?x", "user_label": "Ana"}
+    store(log_row(NOON, org_id=site.cast.org.id, count=12_345, **odd))
+    answer = text(ask(site))
+    assert '<span class="tile-value">12,345</span>' in answer
+    assert f'href="{site.path("proxy_pages:vendors")}/a%2Fb%20c/tools/list%3Fx"' in answer
+    assert 'max="12345"' in answer, "a meter takes no separators"
 
 
 @pytest.mark.parametrize(("who", "status"), [("owner", 200), ("admin", 200), ("member", 403), ("other_owner", 404)])
