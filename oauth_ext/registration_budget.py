@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import msgspec
 from django.conf import settings
 
 from gateway.coordination import backend
@@ -18,5 +17,5 @@ def count_for_all(address: str) -> Admission:
         # The last third is for addresses with few registrations in this minute; others are refused and not counted.
         own = store.peek(settings.CLIENT_REGISTRATIONS, address)
         if own.rule.limit - own.remaining > settings.CLIENT_REGISTRATIONS_FEW:
-            return replace(left, allowed=False, retry_after_s=left.retry_after_s or rule.window_s)
+            return msgspec.structs.replace(left, allowed=False, retry_after_s=left.retry_after_s or rule.window_s)
     return store.hit(rule, "")

@@ -30,9 +30,11 @@ FILES: dict[str, frozenset[str]] = {
     "e2e/test_vendor_sign_in_conformance.py": ALL,
     "faults/test_database_silent.py": ALL,
     "faults/test_matrix.py": ALL,
+    "faults/test_followed_stream.py": ALL,
     "faults/test_redis_hangs.py": ALL,
     "faults/test_rolled.py": ALL,
     "faults/test_rotated_keys.py": ALL,
+    "faults/test_shipping_killed.py": ALL,
     "faults/test_upgraded_beside.py": ALL,
     "faults/test_upgraded_log.py": ALL,
 }

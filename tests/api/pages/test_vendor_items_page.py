@@ -39,9 +39,9 @@ def test_reading_asks_nobody_and_the_button_asks_the_vendor(site: Site, vendor: 
     for expected in ("fake+test://static-text", "ui://fake+board/main", "fake+test://thing/{id}", "fake_greet"):
         assert expected in loaded
     assert "&lt;b&gt;Greets" in loaded
-    assert "All are allowed, because there is no list." in loaded
+    assert "All are allowed because there is no list." in loaded
     restrict_tools(site.cast.org, "fake_list")
-    assert text(browser.get(path)).count("None is allowed: a list of allowed tools counts") == 2
+    assert text(browser.get(path)).count("None are allowed: tools are limited to a list") == 2
     assert "None is allowed" not in text(browser.get(path, {"role": "owner"}))
 
 

@@ -6,9 +6,9 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Never
 
+import msgspec
 import pytest
 from django.conf import settings
 
@@ -160,7 +160,7 @@ async def test_a_store_that_lost_its_memory_vouches_for_nobody(
     admit = store.admit
 
     async def forgetful(*args: Any) -> Any:
-        return replace(await admit(*args), epochs=("", "", ""))
+        return msgspec.structs.replace(await admit(*args), epochs=("", "", ""))
 
     monkeypatch.setattr(store, "admit", forgetful)
     assert (await agent.call(tenant.agent_key, "fake_list")).status_code == 401

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from django.conf import LazySettings
 
@@ -120,7 +121,7 @@ async def test_a_revocation_is_in_force_by_age(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def local(*args: Any) -> Any:
-        return replace(await admit(*args), epochs=None)
+        return msgspec.structs.replace(await admit(*args), epochs=None)
 
     store = runtime.current().store
     admit = store.admit
@@ -261,7 +262,7 @@ async def test_a_process_without_the_store_relays_nothing(
     admit = store.admit
 
     async def local(*args: Any) -> Any:
-        return replace(await admit(*args), epochs=None)
+        return msgspec.structs.replace(await admit(*args), epochs=None)
 
     async def is_locked(*args: Any) -> Any:
         raise CoordinationUnavailable("locked")
