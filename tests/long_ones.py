@@ -13,6 +13,9 @@ TESTS = Path(__file__).resolve().parent
 ALL: frozenset[str] = frozenset()
 # By file: the names of tests, ALL for each.
 FILES: dict[str, frozenset[str]] = {
+    "api/pages/test_page_weight.py": frozenset({"test_no_other_page_asks_for_alerts_or_mail"}),
+    "api/proxy/hostile/test_faults.py": frozenset({"test_both_routes_say_what_is_wrong"}),
+    "api/web/test_migrate_command.py": ALL,
     "browser/test_access_pages.py": frozenset({"test_every_page_is_accessible"}),
     "browser/test_billing_pages.py": frozenset({"test_every_page_of_a_plan_in_trouble_is_accessible_and_fits"}),
     "browser/test_documents.py": frozenset({"test_documents_are_accessible_in_every_view"}),
@@ -22,6 +25,11 @@ FILES: dict[str, frozenset[str]] = {
     "browser/test_pages.py": frozenset(
         {"test_every_page_is_accessible", "test_what_the_documentation_and_an_account_show_fits_on_a_small_screen"}
     ),
+    "contracts/test_backstop.py": frozenset(
+        {"test_a_stranger_is_counted_on_each_of_them", "test_a_signed_in_person_is_counted_on_each_of_them"}
+    ),
+    "contracts/test_generated_requests.py": ALL,
+    "contracts/test_squashed_migrations.py": ALL,
     "e2e/test_billing_life.py": frozenset({"test_half_of_the_events_are_lost"}),
     "e2e/test_postgresql_variants.py": ALL,
     "e2e/test_redis_variants.py": ALL,
@@ -38,12 +46,20 @@ FILES: dict[str, frozenset[str]] = {
     "faults/test_upgraded_beside.py": ALL,
     "faults/test_upgraded_log.py": ALL,
 }
+# Of each attack the first of its variants stays; `make attacks` runs all.
+ATTACKS = "attacks/test_attacks.py"
 
 
 def mark(items: list[pytest.Item]) -> None:
     """Give tests the mark that scripts/test.py chooses by."""
+    attacks: set[str] = set()
     for item in items:
         place = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
         names = FILES.get(place)
-        if names is not None and (not names or getattr(item, "originalname", item.name) in names):
+        is_long = names is not None and (not names or getattr(item, "originalname", item.name) in names)
+        if place == ATTACKS:
+            number = item.name.partition("[")[2].partition(" ")[0]
+            is_long = number in attacks
+            attacks.add(number)
+        if is_long:
             item.add_marker(pytest.mark.long)
