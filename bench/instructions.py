@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench import machine, targets
@@ -29,10 +29,10 @@ from bench.databases import back_ends
 from bench.figures import median
 from bench.gateway import GatewayServer
 from bench.placement import place
-from bench.processes import HOST, BenchFailed, Processes, free_port, inherited_environment, wait_until_serving
+from bench.processes import HOST, BenchFailed, Processes, inherited_environment
 from bench.stage import VendorServer
 from bench.targets import Target
-from bench.variants import ROOT, Variant
+from bench.variants import ROOT, Variant, start
 
 COUNTER = ("valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet")
 START_TIMEOUT_S = 180.0
@@ -183,18 +183,8 @@ def compare(variants: Sequence[Variant], name: str, rounds: int, calls: int) -> 
         gateway = GatewayServer(
             processes, placement, vendor, found, Path(folder).resolve(), lists=kind == targets.MCP_LIST
         )
-        wanted, stage = gateway.target(kind), []
-        for variant in variants:
-            counted = Counted(variant.name, variant.python, variant.loop, variant.code, variant.env, folder)
-            port = free_port()
-            process = processes.start(
-                f"counted-{variant.name}",
-                counted.command(port),
-                environment={**gateway.environment, **counted.variables},
-                folder=Path(variant.code) if variant.code else None,
-            )
-            wait_until_serving(process, port, "/health", timeout_s=START_TIMEOUT_S)
-            stage.append(replace(wanted, name=variant.name, port=port, pid=process.pid))
+        counted = [Counted(each.name, each.python, each.loop, each.code, each.env, folder) for each in variants]
+        stage = start(processes, placement, gateway, counted, kind, timeout_s=START_TIMEOUT_S)
         print("\n".join([*machine.facts(), found.description]), flush=True)
         return Comparison(stage, Path(folder), calls).measure(rounds)
 

@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import machine, targets
@@ -96,10 +96,16 @@ class Comparison:
 
 
 def start(
-    processes: Processes, placement: Placement, gateway: GatewayServer, variants: Sequence[Variant], target: str
+    processes: Processes,
+    placement: Placement,
+    gateway: GatewayServer,
+    variants: Sequence[Variant],
+    target: str,
+    *,
+    timeout_s: float = START_TIMEOUT_S,
 ) -> list[Target]:
-    """One server for each variant, on the data of `gateway`."""
-    stage = []
+    """One server for each variant, on the data of `gateway`. Each has `timeout_s` to start."""
+    wanted, stage = gateway.target(target), []
     for variant in variants:
         port = free_port()
         process = processes.start(
@@ -109,8 +115,8 @@ def start(
             cores=placement.target,
             folder=Path(variant.code) if variant.code else None,
         )
-        wait_until_serving(process, port, "/health", timeout_s=START_TIMEOUT_S)
-        stage.append(Target(variant.name, port, process.pid, gateway.target(target).requests, targets.marks()))
+        wait_until_serving(process, port, "/health", timeout_s=timeout_s)
+        stage.append(replace(wanted, name=variant.name, port=port, pid=process.pid))
     return stage
 
 
