@@ -36,7 +36,7 @@ def pytest_configure() -> None:
     """
     patient = hypothesis.settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     # The same examples in every run: a change is what makes a test fail, and never the draw.
-    hypothesis.settings.register_profile("suite", patient, derandomize=True, database=None)
+    hypothesis.settings.register_profile("suite", patient, max_examples=40, derandomize=True, database=None)
     failures = DirectoryBasedExampleDatabase(Path(__file__).resolve().parent.parent / ".hypothesis" / "examples")
     hypothesis.settings.register_profile(
         "search", patient, max_examples=1_000, derandomize=False, database=failures, print_blob=True

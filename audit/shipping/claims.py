@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
+from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 
 from audit.models import LogDestination
@@ -16,12 +17,18 @@ from audit.shipping_models import DestinationStatus
 from gateway.lib import clock, ids
 
 
+_TURN = 5_120_498_317  # the number of a lock in the database that nothing else takes
+
+
+@transaction.atomic
 def claim_due(slots: int | None = None) -> list[tuple[UUID, UUID]]:
-    """Claims destinations that have records waiting. Returns their ids and claims.
+    """Claims destinations that have records waiting. Returns their ids and claims: none while another process claims.
 
     At most `slots` deliver at once, and an organization has its share of them. In both, at most half go to destinations
     that are not known to answer: those that never answer hold their slots longest.
     """
+    if not _has_turn():
+        return []
     slots = settings.SHIPPING_CONCURRENCY if slots is None else slots
     of_all = _Slots(slots)
     of_orgs: defaultdict[UUID, _Slots] = defaultdict(lambda: _Slots(settings.SHIPPING_CONCURRENCY_OF_ORGANIZATION))
@@ -62,6 +69,15 @@ def release(pk: UUID, claim: UUID) -> None:
     LogDestination.objects.filter(pk=pk, claim=claim).update(claim=None, claimed_until=None)
 
 
+def _has_turn() -> bool:
+    """Slots that two processes count at the same time would be given twice. SQLite has one writer at a time."""
+    if connection.vendor != "postgresql":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_TURN])
+        return bool(cursor.fetchone()[0])
+
+
 def _held() -> QuerySet[LogDestination]:
     return LogDestination.objects.filter(claimed_until__gt=clock.now())
 
@@ -74,6 +90,10 @@ def _due() -> list[tuple[UUID, UUID, str]]:
 
 
 def _claim(pk: UUID) -> UUID | None:
+    """None for a row that another transaction has locked: this one has locked others, and never waits."""
+    can_skip = connection.features.has_select_for_update_skip_locked
+    if not _free().select_for_update(skip_locked=can_skip).filter(pk=pk).values_list("pk"):
+        return None
     claim = ids.new_id()
     taken = _free().filter(pk=pk).update(claim=claim, claimed_until=clock.now() + CLAIMED_FOR)
     return claim if taken else None

@@ -81,10 +81,10 @@ def test_every_gate_declares_what_the_table_says() -> None:
 @pytest.mark.parametrize(("method", "path", "row"), cases())
 def test_every_role_and_scope_on_every_route(world: World, method: str, path: str, row: Row) -> None:
     needed = needed_scope(method, path)
+    before = tenant_rows()
     for who in ROLES:
         for scope in TokenScope:
             token = made_token(world.cast, who, scope=scope)
-            before = tenant_rows()
             answer = undone(lambda token=token: with_token(world, token, method, path, row))  # type: ignore[misc]
             if needed is None:
                 assert (answer.status_code, json.loads(answer.content)["error"]) == (403, "session_needed"), (
@@ -97,7 +97,7 @@ def test_every_role_and_scope_on_every_route(world: World, method: str, path: st
             else:
                 assert answer.status_code == expected(row, who), (who, scope, answer.content)
             assert answer["Cache-Control"] == "no-store"
-            assert tenant_rows() == before, "undone"
+    assert tenant_rows() == before, "undone"
 
 
 OPEN_TO_TOKENS = [

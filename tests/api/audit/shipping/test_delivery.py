@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import time_machine
-from django.db import transaction
+from django.db import connection, transaction
 
 from audit.models import AdminAuditEntry, DeliveryHour, LogDestination, RefusedRecord, SentHour
 from audit.shipping import delivery, destinations
@@ -32,6 +32,7 @@ from tests.api.audit.shipping.stage import (
     replay,
     until_readable,
 )
+from tests.factories.races import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -242,6 +243,26 @@ def test_no_two_processes_deliver_to_one_destination() -> None:
         (again,) = claim_due()
         assert again[1] != first[0][1], "the claim of a dead process ends"
         assert deliver(*first[0], PlayedPlatform()) == 0, "and its holder, if it lives, does nothing"
+
+
+def test_messages_that_come_at_once_give_no_slot_twice() -> None:
+    for n in range(12):
+        make_destination(OTHER_ORG if n % 2 else ORG, label=f"d {n}")
+    claimed = at_once(*[lambda: claim_due(slots=4)] * 8)
+    assert not any(isinstance(each, Exception) for each in claimed), claimed
+    # Half of the slots are for destinations that are known to answer.
+    assert sum(map(len, claimed)) == 2  # type: ignore[arg-type]
+    assert claim_due(slots=4) == []
+
+
+def test_a_destination_that_is_being_changed_is_claimed_the_next_time() -> None:
+    changed, other = make_destination(ORG), make_destination(OTHER_ORG)
+    with transaction.atomic():
+        LogDestination.objects.select_for_update().get(pk=changed.pk)
+        if connection.vendor == "postgresql":  # SQLite has one writer at a time
+            [found] = at_once(claim_due)
+            assert [pk for pk, _ in found] == [other.pk]  # type: ignore[union-attr]
+    assert {pk for pk, _ in claim_due()} >= {changed.pk}
 
 
 def test_destinations_that_do_not_answer_leave_half_of_the_slots() -> None:
