@@ -16,7 +16,6 @@ from audit.shipping.waiting import with_waiting_records
 from audit.shipping_models import DestinationStatus
 from gateway.lib import clock, ids
 
-
 _TURN = 5_120_498_317  # the number of a lock in the database that nothing else takes
 
 

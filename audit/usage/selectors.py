@@ -18,13 +18,15 @@ from django.conf import settings
 from audit.call_status import CallSource
 from audit.usage import ready_days
 from audit.usage.branches import DAY_BRANCH, OF_DAYS, OF_SAVINGS, OF_USAGE, OF_VENDORS
-from audit.usage.day_figures import BY_DAY, BY_VENDOR, Grouped, by_kind, together
+from audit.usage.day_figures import BY_DAY, BY_VENDOR
 from audit.usage.durations import percentile
+from audit.usage.figures import Figures, VendorSums
 from audit.usage.parts import CALLERS, DAYS, PEOPLE, TOOLS, Group, Level, groups
 from audit.usage.period import Parts, Period
 from audit.usage_keys import COUNTED, TIMED, Outcome
 from gateway.catalog import registry
 from gateway.catalog.catalog import Catalog
+from gateway.lib.rows import grouped
 
 TOP_TOOLS = 5
 
@@ -150,12 +152,12 @@ def usage(org_id: uuid.UUID, period: Period) -> Usage:
 def daily_usage(org_id: uuid.UUID, period: Period) -> DailyUsage:
     """The same figures as `usage`, without those of single vendors and callers."""
     found = _read(org_id, period, (DAYS, PEOPLE), OF_DAYS, (BY_DAY,))
-    rows, days = found["day"], _days(found)
+    days = _days(found)
     return DailyUsage(
         start=_first(period, days),
         end=period.end,
-        total=_calls(rows),
-        user_count=len(found["user"]),
+        total=_total(found),
+        user_count=len(found.users),
         days=days,
     )
 
@@ -185,7 +187,7 @@ def _read(
     columns: Sequence[str] = (),
     *,
     only: Mapping[str, str] | None = None,
-) -> Grouped:
+) -> Figures:
     """`columns`: of the ready days that have the figures of `branches`."""
     parts = Parts.of(period)
     days = ready_days.find(org_id, parts, columns) if columns else []
@@ -194,62 +196,63 @@ def _read(
         rows = groups(org_id, rest, levels, branches.values(), only=only, ready=ready_days.ids_of(org_id, days))
         # A day that changed between the two statements is read with all others, in one.
         if {each.version for each in days} <= {uuid.UUID(row.first) for row in rows if row.kind == "ready"}:
-            return together(rows, days)
-    return together(groups(org_id, parts, levels, branches.values(), only=only), [])
+            return Figures(rows, days)
+    return Figures(groups(org_id, parts, levels, branches.values(), only=only), [])
 
 
-def _usage(found: Grouped, period: Period) -> Usage:
-    rows, days = found["day"], _days(found)
-    labels = {row.first: row.second for row in sorted(found["label"], key=lambda row: row.third)}
-    by_source = _sources(rows)
+def _usage(found: Figures, period: Period) -> Usage:
+    days, called = _days(found), found.called
+    labels = {row.first: row.second for row in sorted(found.rows["label"], key=lambda row: row.third)}
+    by_source = _sources(found.rows["day"])
     return Usage(
         start=_first(period, days),
         end=period.end,
-        total=_calls(rows),
-        percentiles=_percentiles(found["bucket"]),
+        total=_total(found),
+        percentiles=_percentiles(found.buckets),
         mcp=by_source[CallSource.MCP],
         cli=by_source[CallSource.CLI],
-        vendors=[VendorCalls(row.first, row.calls) for row in _most_called(found["called"])],
-        users=[UserCalls(row.first, labels[row.first], row.calls) for row in _most_called(found["user"])],
+        vendors=[VendorCalls(vendor, sums.called) for vendor, sums in called],
+        users=[UserCalls(user_id, labels[user_id], calls) for user_id, calls in _most_called(found.users)],
         days=days,
     )
 
 
-def _vendors(found: Grouped, catalog: Catalog | None) -> list[VendorUsage]:
+def _vendors(found: Figures, catalog: Catalog | None) -> list[VendorUsage]:
     catalog = registry.load() if catalog is None else catalog
-    users = {row.first: row.amount for row in found["called"]}
-    tools = _by_first(found["tool"])
-    durations = _by_first(found["bucket"])
-    rows = [
+    return [
         VendorUsage(
             vendor=vendor,
             display_name=catalog.name_of(vendor),
-            total=_calls(outcomes),
-            percentiles=_percentiles(durations[vendor]),
-            user_count=users[vendor],
-            tools=[ToolCalls(row.second, row.calls) for row in _most_called(tools[vendor]) if row.second][:TOP_TOOLS],
+            total=_calls(sums.calls, sums.duration_ms),
+            percentiles=_percentiles(sums.buckets),
+            user_count=len(sums.callers),
+            tools=_top_tools(sums),
         )
-        for vendor, outcomes in _by_first(found["vendor"]).items()
-        if vendor in users
+        for vendor, sums in found.called
     ]
-    return sorted(rows, key=lambda row: (-row.total.calls, row.vendor))
 
 
-def _savings(found: Grouped, tool_list_bytes: Mapping[str, float]) -> Savings:
-    by_source = {row.first: row for row in found["source"]}
-    nothing = Group("source", "", "", "", 0, 0)
-    mcp, cli = (by_source.get(source, nothing) for source in (CallSource.MCP, CallSource.CLI))
-    size = round(sum(row.calls * tool_list_bytes.get(row.first, 0) for row in found["list"]))
+def _top_tools(sums: VendorSums) -> list[ToolCalls]:
+    named = {tool: calls for tool, calls in sums.tools.items() if tool}
+    return [ToolCalls(tool, calls) for tool, calls in _most_called(named)[:TOP_TOOLS]]
+
+
+def _savings(found: Figures, tool_list_bytes: Mapping[str, float]) -> Savings:
+    calls, response_bytes = Counter[str](), Counter[str]()
+    for row in found.rows["source"]:
+        calls[row.first] += row.calls
+        response_bytes[row.first] += row.amount
+    size = round(sum(row.calls * tool_list_bytes.get(row.first, 0) for row in found.rows["list"]))
     tokens = size // settings.SAVINGS_BYTES_PER_TOKEN
     return Savings(
-        mcp_calls=mcp.calls,
-        cli_calls=cli.calls,
+        mcp_calls=calls[CallSource.MCP],
+        cli_calls=calls[CallSource.CLI],
         tool_list_bytes=size,
         tokens=tokens,
         usd=round(tokens * settings.SAVINGS_USD_PER_MTOK / 1_000_000, 6),
-        mcp_response_bytes=mcp.amount,
-        cli_response_bytes=cli.amount,
-        saved_share=round(size / (size + cli.amount), 4) if size else 0.0,
+        mcp_response_bytes=response_bytes[CallSource.MCP],
+        cli_response_bytes=response_bytes[CallSource.CLI],
+        saved_share=round(size / (size + response_bytes[CallSource.CLI]), 4) if size else 0.0,
     )
 
 
@@ -257,18 +260,18 @@ def _first(period: Period, days: Sequence[DayUsage]) -> datetime:
     return period.shown_start(days[0].day if days else None)
 
 
-def _days(found: Grouped) -> list[DayUsage]:
-    return [_day(name, group) for name, group in sorted(_by_first(found["day"]).items())]
-
-
-def _by_first(rows: Iterable[Group]) -> Grouped:
-    return by_kind((row.first, row) for row in rows)
+def _days(found: Figures) -> list[DayUsage]:
+    return [_day(name, rows) for name, rows in sorted(grouped((row.first, row) for row in found.rows["day"]).items())]
 
 
 def _day(name: str, rows: list[Group]) -> DayUsage:
     """`rows`: of the branch `day`."""
     by_source = _sources(rows)
-    return DayUsage(date.fromisoformat(name), _calls(rows), by_source[CallSource.MCP], by_source[CallSource.CLI])
+    return DayUsage(date.fromisoformat(name), _calls_of(rows), by_source[CallSource.MCP], by_source[CallSource.CLI])
+
+
+def _total(found: Figures) -> Calls:
+    return _calls_of(found.rows["day"])
 
 
 def _sources(rows: Iterable[Group]) -> Counter[str]:
@@ -280,30 +283,30 @@ def _sources(rows: Iterable[Group]) -> Counter[str]:
     return found
 
 
-def _calls(rows: Iterable[Group]) -> Calls:
-    """`second` of each row is its outcome."""
-    calls: Counter[str] = Counter()
-    duration_ms: Counter[str] = Counter()
+def _calls_of(rows: Iterable[Group]) -> Calls:
+    """`rows`: of the branch `day`."""
+    calls, duration_ms = Counter[str](), Counter[str]()
     for row in rows:
         calls[row.second] += row.calls
         duration_ms[row.second] += row.amount
-    timed = sum(calls[outcome] for outcome in TIMED)
+    return _calls(calls, duration_ms)
+
+
+def _calls(calls: Mapping[str, int], duration_ms: Mapping[str, int]) -> Calls:
+    """Both by outcome."""
+    timed = sum(calls.get(outcome, 0) for outcome in TIMED)
     return Calls(
-        calls=sum(calls[outcome] for outcome in COUNTED),
-        errors=calls[Outcome.ERROR],
-        denied=calls[Outcome.DENIED],
-        rate_limited=calls[Outcome.RATE_LIMITED],
-        average_ms=round(sum(duration_ms[outcome] for outcome in TIMED) / timed) if timed else 0,
+        calls=sum(calls.get(outcome, 0) for outcome in COUNTED),
+        errors=calls.get(Outcome.ERROR, 0),
+        denied=calls.get(Outcome.DENIED, 0),
+        rate_limited=calls.get(Outcome.RATE_LIMITED, 0),
+        average_ms=round(sum(duration_ms.get(outcome, 0) for outcome in TIMED) / timed) if timed else 0,
     )
 
 
-def _percentiles(rows: Iterable[Group]) -> Percentiles:
-    """`rows`: of the branch `bucket`."""
-    calls: Counter[int] = Counter()
-    for row in rows:
-        calls[row.amount] += row.calls
-    return Percentiles(percentile(calls, 0.5), percentile(calls, 0.95))
+def _percentiles(buckets: Mapping[int, int]) -> Percentiles:
+    return Percentiles(percentile(buckets, 0.5), percentile(buckets, 0.95))
 
 
-def _most_called(rows: Iterable[Group]) -> list[Group]:
-    return sorted(rows, key=lambda row: (-row.calls, row.first, row.second))
+def _most_called(calls: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(calls.items(), key=lambda each: (-each[1], each[0]))
