@@ -2,7 +2,7 @@
 
 `python scripts/test.py [--browser] [PATH OR PYTEST OPTION ...]`. TEST_DATABASE_URL (PostgreSQL) and TEST_REDIS_URL name
 servers that tests may write to. TEST_LONG=1 adds the long tests (tests/long_ones.py). With --browser only tests/browser
-runs, in the system's Chromium.
+runs, in the system's Chromium; TEST_UNTIL is a Unix time after which no more of them begin.
 """
 
 from __future__ import annotations

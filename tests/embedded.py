@@ -8,12 +8,13 @@ With TEST_LONG=1 every other test that commits runs on them as well.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.long_ones import WITH_LONG
 
 TESTS = Path(__file__).resolve().parent
 # Folders and files, relative to `tests`.
@@ -36,7 +37,6 @@ PLACES = (
     "api/catalog",
     "api/limits",
     "api/oauth_ext/test_code_grant.py",
-    "api/oauth_ext/test_race_rounds.py",
     "api/proxy/test_cli_call.py",
     "api/proxy/test_effects_at_once.py",
     "api/proxy/test_mcp_call.py",
@@ -44,21 +44,24 @@ PLACES = (
     "api/web",
     "contracts/test_coordination_store.py",
     "contracts/test_migrations.py",
-    "e2e/test_crowds.py",
     "e2e/test_refused_at_once.py",
-    "e2e/test_two_processes.py",
     "faults/test_audit_engines.py",
     "faults/test_followed_stream.py",
     "faults/test_gateway_durability.py",
-    "faults/test_rate_limited_calls.py",
     "faults/test_shipping_killed.py",
+)
+# With TEST_LONG=1 only. Of their kind, tests of PLACES are quicker.
+LONG_PLACES = (
+    "api/oauth_ext/test_race_rounds.py",
+    "e2e/test_crowds.py",
+    "e2e/test_two_processes.py",
+    "faults/test_rate_limited_calls.py",
 )
 # Tests under api/proxy commit, because calls run on an event loop of their own: PLACES names those that belong here.
 # The attacks commit too, and `make attacks` runs them on these back ends.
 COMMITTING = "transactional_db"
 COMMITS_ANYWAY = (TESTS / "api" / "proxy", TESTS / "attacks")
 ONCE = TESTS / "unit"
-WITH_LONG = os.environ.get("TEST_LONG") == "1"
 # Fault tests take databases of their own, named by a parameter. The run on production's pair has no need of a file.
 FAULTS = TESTS / "faults"
 FILE = "sqlite"
@@ -89,7 +92,7 @@ def _folder(path: Path) -> _Folder:
     return _Folder(
         is_pure=path.is_relative_to(ONCE),
         has_faults=path.is_relative_to(FAULTS),
-        is_embedded=any(path.is_relative_to(TESTS / place) for place in PLACES),
+        is_embedded=any(path.is_relative_to(TESTS / place) for place in PLACES + WITH_LONG * LONG_PLACES),
         commits_anyway=any(path.is_relative_to(folder) for folder in COMMITS_ANYWAY),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +30,13 @@ PATIENCE_S = 20
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests of whole sets of pages are the longest: they come first, so that no worker ends alone with one."""
     items.sort(key=lambda item: not item.name.startswith("test_every_page"))
+
+
+def pytest_runtest_setup() -> None:
+    """After the Unix time TEST_UNTIL no test begins: those that are left are skipped, and are counted as such."""
+    until = float(os.environ.get("TEST_UNTIL") or "inf")
+    if time.time() > until:
+        pytest.skip("the time until TEST_UNTIL is up")
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,7 @@ from tests.e2e.secret_search import (
     redis_places,
 )
 from tests.e2e.shared_gateway import acme_catalog
+from tests.long_ones import WITH_LONG
 from tests.vendors.browser import walk_sign_in
 from tests.vendors.processes import free_port, stop
 from tests.vendors.servers import DemoVendor, demo_identity_provider, demo_vendor_server
@@ -114,7 +115,8 @@ def evidence(template: Template, tmp_path_factory: pytest.TempPathFactory) -> It
         with made.web():
             found = walk(made, operator, vendor)
         found.sealed = bytes.fromhex(operator.run("sealed_credential"))
-        copy_from_the_payment_provider(made, found.hoard, found.planted)
+        if WITH_LONG:  # the tables of the provider's library take half a minute
+            copy_from_the_payment_provider(made, found.hoard, found.planted)
         found.database = list(database_places(made.database.dump()))
         found.files = list(file_places(made.folder, but=frozenset({SECRETS_FILE})))
         if address := os.environ.get("REDIS_URL"):
@@ -394,7 +396,7 @@ def test_the_search_finds_what_is_there(evidence: Evidence) -> None:
     found = "\n".join(evidence.planted.found_in(evidence.database))
     assert "the organization's name in table orgs_organization" in found
     assert "the organization's name in table audit_adminauditentry" in found
-    assert "a customer's address in table djstripe_customer" in found
+    assert not WITH_LONG or "a customer's address in table djstripe_customer" in found
     assert any(evidence.sealed in content for place, content in evidence.database if "credentials_" in place)
     assert "what a session holds in table django_session (unpacked)" in found
     assert "an epoch in the store in " in "\n".join(evidence.planted.found_in(evidence.store))

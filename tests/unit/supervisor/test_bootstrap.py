@@ -206,7 +206,8 @@ def test_without_productions_pair_the_embedded_back_ends_run_everything(environ:
 
 
 def test_every_path_of_the_embedded_tests_exists() -> None:
-    assert [place for place in embedded.PLACES if not (embedded.TESTS / place).exists()] == []
+    places = [*embedded.PLACES, *embedded.LONG_PLACES]
+    assert [place for place in places if not (embedded.TESTS / place).exists()] == []
 
 
 @pytest.mark.parametrize(
@@ -255,3 +256,21 @@ def test_every_long_test_is_there() -> None:
     for place, names in long_ones.FILES.items():
         text = (long_ones.TESTS / place).read_text()
         assert all(f"def {name}(" in text for name in names), place
+    for place, name in long_ones.VARIANTS:
+        assert f"def {name}(" in (long_ones.TESTS / place).read_text(), place
+
+
+def test_of_many_variants_each_nth_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(long_ones.VARIANTS, ("api/orgs/test_teams.py", "test_some"), 3)
+    marked: list[int] = []
+    items = [
+        SimpleNamespace(
+            path=long_ones.TESTS / "api/orgs/test_teams.py",
+            name=f"test_some[{number}]",
+            originalname="test_some",
+            add_marker=lambda _, number=number: marked.append(number),
+        )
+        for number in range(7)
+    ]
+    long_ones.mark(items)  # type: ignore[arg-type]
+    assert marked == [1, 2, 4, 5]
