@@ -358,12 +358,9 @@ async def test_a_vendor_that_ends_its_streams_is_asked_ever_more_rarely(
         assert vendor.seen["GET"] + vendor.seen["subscriptions/listen"] <= 7
 
 
-async def test_a_vendor_that_refuses_later_is_told_of_once(
-    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is asked again in a while, and a change meanwhile is told once it agrees."""
-    monkeypatch.setattr(change_streams, "READ_AGAIN_S", 0.2)
-    monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
+@contextlib.asynccontextmanager
+async def told_of_a_refusal(agent: Agent, tenant: Tenant, vendor: UpdatingVendor) -> AsyncIterator[list[dict[str, Any]]]:
+    """What a session hears whose address the vendor has begun to refuse: so far one change."""
     session = await session_of(agent, tenant.agent_key)
     async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
         await subscribe(agent, tenant.agent_key, session)
@@ -374,6 +371,16 @@ async def test_a_vendor_that_refuses_later_is_told_of_once(
         vendor.keeps_none = True
         vendor.end_streams()
         await until(lambda: heard == [update()])
+        yield heard
+
+
+async def test_a_vendor_that_refuses_later_is_told_of_once(
+    agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked again in a while, and a change meanwhile is told once it agrees."""
+    monkeypatch.setattr(change_streams, "READ_AGAIN_S", 0.2)
+    monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
+    async with told_of_a_refusal(agent, tenant, vendor) as heard:
         asked = vendor.seen["resources/subscribe"] + vendor.seen["subscriptions/listen"]
         await asyncio.sleep(1.5)
         assert heard == [update()]
@@ -436,16 +443,7 @@ async def test_what_a_vendor_refuses_for_now_is_kept_again_too(
     agent: Agent, tenant: Tenant, vendor: UpdatingVendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscribe_item, "HELD_S", 0.1)
-    session = await session_of(agent, tenant.agent_key)
-    async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
-        await subscribe(agent, tenant.agent_key, session)
-        await until(lambda: vendor.wanted == [OWN])
-        await asyncio.sleep(0.3)
-        heard.clear()
-        vendor.errors["resources/subscribe"] = {"code": -32603, "message": "not now"}
-        vendor.keeps_none = True
-        vendor.end_streams()
-        await until(lambda: heard == [update()])
+    async with told_of_a_refusal(agent, tenant, vendor):
         lose_everything()
         if isinstance(runtime.current().exchange, SQLiteExchange):  # a Redis that was emptied has no epochs either
             await in_thread(lambda: connect(tenant.organization, tenant.owner))
