@@ -58,7 +58,6 @@ FILES: dict[str, frozenset[str]] = {
     "faults/test_redis_hangs.py": ALL,
     "faults/test_rolled.py": ALL,
     "faults/test_rotated_keys.py": ALL,
-    "faults/test_shipping_killed.py": ALL,
     "faults/test_upgraded_beside.py": ALL,
     "faults/test_upgraded_log.py": ALL,
     "unit/test_image_inventory.py": frozenset({"test_the_probe_sees_this_computer"}),
