@@ -40,9 +40,7 @@ class VendorSums:
 
 
 class Figures:
-    """`users`: calls by caller. `vendors`: timed calls without a vendor, and of a statement that names none, are below
-    "". `rows`: of the kinds that are not summed here.
-    """
+    """`users`: calls by caller. `vendors`: by slug; "" has the rows without one. `rows`: those of all other kinds."""
 
     def __init__(self, rows: Iterable[Group], days: Iterable[ReadyDay]) -> None:
         self.rows: defaultdict[str, list[Group]] = defaultdict(list)
