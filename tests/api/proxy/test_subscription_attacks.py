@@ -362,7 +362,7 @@ async def test_a_vendor_that_ends_its_streams_is_asked_ever_more_rarely(
 async def told_of_a_refusal(
     agent: Agent, tenant: Tenant, vendor: UpdatingVendor
 ) -> AsyncIterator[list[dict[str, Any]]]:
-    """What a session hears whose address the vendor has begun to refuse: so far one change."""
+    """All that a session hears whose address the vendor has begun to refuse: so far one change."""
     session = await session_of(agent, tenant.agent_key)
     async with listening_to(tenant.agent_key, session) as stream, all_from(stream) as heard:
         await subscribe(agent, tenant.agent_key, session)
