@@ -57,7 +57,8 @@ CELERY_TASK_ROUTES = {
     )
 }
 SHIPPING_EVERY_S = 2.0
-# So old may a message be that a busy worker, or one whose clock is ahead, still acts on. Of tasks that take turns.
+# So old may a message be that a busy worker, or one whose clock is ahead, still acts on. Of tasks that take turns or
+# claim each row before they act on it.
 LATE_S = 20.0
 MAIL_EVERY_S = 5.0
 ALERTS_EVERY_S = 30.0
@@ -84,7 +85,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": SHIPPING_EVERY_S,
         "options": {"expires": LATE_S},
     },
-    "mail.send_waiting": {"task": "mail.send_waiting", "schedule": MAIL_EVERY_S, "options": {"expires": MAIL_EVERY_S}},
+    "mail.send_waiting": {"task": "mail.send_waiting", "schedule": MAIL_EVERY_S, "options": {"expires": LATE_S}},
     "mail.remove_old": {"task": "mail.remove_old", "schedule": crontab(hour="4", minute="7")},
     "audit.prune_shipping": {"task": "audit.prune_shipping", "schedule": crontab(minute="11")},
     "credentials.revoke_at_vendors": {
@@ -108,7 +109,7 @@ CELERY_BEAT_SCHEDULE = {
     "proxy.deliver_alerts": {
         "task": "proxy.deliver_alerts",
         "schedule": ALERT_DELIVERY_EVERY_S,
-        "options": {"expires": ALERT_DELIVERY_EVERY_S},
+        "options": {"expires": LATE_S},
     },
     "proxy.remove_old_alerts": {"task": "proxy.remove_old_alerts", "schedule": crontab(hour="4", minute="27")},
     "gateway.remove_expired_sessions": {"task": "gateway.remove_expired_sessions", "schedule": crontab(minute="41")},
