@@ -178,7 +178,7 @@ def _finish(log: Log, opened_before: uuid.UUID) -> int:
     rows = _MODELS[log].objects
     with transaction.atomic():
         stale = rows.filter(position__isnull=True, id__lt=opened_before).order_by("id").values_list("id", flat=True)
-        ids = list(stale.select_for_update(skip_locked=_can_skip_locked())[:FINISHED_AT_ONCE])
+        ids = list(stale.select_for_update(skip_locked=True)[:FINISHED_AT_ONCE])
         table = _MODELS[log]._meta.db_table
         return rows.filter(id__in=ids, position__isnull=True).update(position=NewPosition(table))
 
@@ -198,8 +198,4 @@ def _locked(name: str, log: Log) -> StreamCursor | None:
     if not cursors.exists():
         # A second process waits here for the first transaction of a new consumer; later ones do not wait.
         cursors.get_or_create(name=name, log=log)
-    return cursors.select_for_update(skip_locked=_can_skip_locked()).first()
-
-
-def _can_skip_locked() -> bool:
-    return connection.features.has_select_for_update_skip_locked
+    return cursors.select_for_update(skip_locked=True).first()

@@ -90,12 +90,11 @@ def _due() -> list[tuple[UUID, UUID, str]]:
 
 def _claim(pk: UUID) -> UUID | None:
     """None for a row that another transaction has locked: this one has locked others, and never waits."""
-    can_skip = connection.features.has_select_for_update_skip_locked
-    if not _free().select_for_update(skip_locked=can_skip).filter(pk=pk).values_list("pk"):
+    if not _free().select_for_update(skip_locked=True).filter(pk=pk).values_list("pk"):
         return None
     claim = ids.new_id()
-    taken = _free().filter(pk=pk).update(claim=claim, claimed_until=clock.now() + CLAIMED_FOR)
-    return claim if taken else None
+    LogDestination.objects.filter(pk=pk).update(claim=claim, claimed_until=clock.now() + CLAIMED_FOR)
+    return claim
 
 
 def _free() -> QuerySet[LogDestination]:

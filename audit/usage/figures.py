@@ -62,7 +62,7 @@ class Figures:
         """Timed calls of all vendors."""
         found: Counter[int] = Counter()
         for sums in self.vendors.values():
-            _add(found, sums.buckets)
+            found.update(sums.buckets)
         return found
 
     def _add_day(self, day: ReadyDay) -> None:

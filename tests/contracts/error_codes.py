@@ -19,9 +19,9 @@ from oauth_ext.views.token import DESCRIPTIONS
 from proxy.outcomes import CallFault, Denial, VendorFault
 from proxy.protocol import jsonrpc
 from proxy.protocol.modern import errors as modern_errors
+from tests.product import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy")
 # The payment provider's mirror loads only with its app, and platforms of log shipping have members of their own.
 SKIPPED = {"migrations", "djstripe_migrations", "commands", "mirror", "platforms"}
 # Of each function that makes an answer of a code: the position of the code.

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.product import PACKAGES
+
 pytestmark = pytest.mark.one_back_end
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy")
 # Files of requirements, and their locks.
 LOCKS = {"runtime": "requirements.lock", "aws": "requirements-aws.lock"}
 # Packages that are loaded by name: the module, and the file that names it.
@@ -46,11 +47,11 @@ def modules_of(source: str) -> set[str]:
 
 def imported() -> set[str]:
     """The packages behind all foreign modules that the product imports."""
-    files = [file for package in PRODUCT for file in (ROOT / package).rglob("*.py")]
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
     modules = set[str]().union(*(modules_of(file.read_text()) for file in files))
     packages = packages_distributions()
     # The demo has requirements of its own.
-    foreign = modules - {*PRODUCT, "demo", *sys.stdlib_module_names}
+    foreign = modules - {*PACKAGES, "demo", *sys.stdlib_module_names}
     found: set[str] = set()
     for module in foreign:
         # Several packages may share the top-level name of their modules.

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.product import PACKAGES
+
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy")
 TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import {}"
 # Contract number, file, planted line, and what the report names.
 PLANTED = [

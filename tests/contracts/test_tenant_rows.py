@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tests.product import PACKAGES
+
 ROOT = Path(__file__).resolve().parents[2]
 INTERFACES = {"api", "pages", "views", "views.py"}
 MANAGERS = {"objects", "_default_manager", "_base_manager"}
 MODULES = sorted(
     path
-    for package in ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy")
+    for package in PACKAGES
     for path in (ROOT / package).rglob("*.py")
     if INTERFACES & set(path.relative_to(ROOT).parts)
 )

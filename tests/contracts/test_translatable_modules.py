@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.product import PACKAGES
+
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy")
 PAGES = sorted(
     path
     for pattern in ("*/pages/**/*.py", "gateway/site/*.py")

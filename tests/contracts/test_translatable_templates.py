@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.product import PACKAGES
+
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy")
 # Pages of support staff are in English, as Django admin is here: docs/decisions/0098.
 ENGLISH = ("admin/", "support/")
 ALL_TEMPLATES = (path.relative_to(ROOT / "templates").as_posix() for path in ROOT.glob("templates/**/*.html"))

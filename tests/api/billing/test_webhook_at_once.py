@@ -86,7 +86,7 @@ class AnyOrder(TestCase):
     def setUp(self) -> None:
         self.cast: Cast = make_cast()
 
-    @hypothesis_settings(max_examples=12)
+    @hypothesis_settings(max_examples=25)
     @given(data=st.data())
     def test_any_order_duplication_and_delay_end_in_the_same_row(self, data: st.DataObject) -> None:
         """Also when the events of the first months are known only at the very end."""

@@ -15,9 +15,9 @@ from oauth_ext.services.token_families import TOKEN_SERVER
 from tests.api.audit.log_rows import add_change
 from tests.api.pages.conftest import Site, text
 from tests.factories.streamed import body_of
+from tests.product import PACKAGES
 
 GERMAN = {"Accept-Language": "de"}
-PACKAGES = ("gateway", "audit", "orgs", "billing", "oauth_ext", "credentials", "proxy")
 MARKED = re.compile(r'system\(sentence\("([^"]+)"\)\)')
 
 

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from gateway.coordination.limit_headers import encoded, headers, refusal_in_bytes
 from gateway.coordination.rules import Rule
 from gateway.coordination.store import Admission
+from tests.product import PACKAGES
 
 ADMITTED = Admission(Rule("tools", limit=1000, window_s=3600), True, 900, 0, epochs=())
 REFUSED = replace(ADMITTED, allowed=False, remaining=0, retry_after_s=17)
-PRODUCT = ("gateway", "orgs", "audit", "billing", "credentials", "oauth_ext", "proxy")
 
 
 def test_both_forms_say_the_same() -> None:
@@ -47,7 +47,7 @@ def test_no_other_module_formats_them() -> None:
     root = Path(__file__).parents[3]
     writers = {
         str(path.relative_to(root))
-        for folder in PRODUCT
+        for folder in PACKAGES
         for path in (root / folder).rglob("*.py")
         if re.search(r";[qr]=[%{]", path.read_text())
     }
