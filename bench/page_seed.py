@@ -47,6 +47,8 @@ class Size:
 
 CUSTOMER = Size(members=200, vendors=50, tools=40, agents=100, calls=100_000)
 SMALL = Size(members=30, vendors=20, tools=6, agents=20, calls=60)
+# Some of each: a page has the same words and buttons with every further row.
+SOME = Size(members=3, vendors=8, tools=3, agents=2, calls=12)
 
 
 @dataclass(frozen=True)

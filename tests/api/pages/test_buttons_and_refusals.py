@@ -21,7 +21,7 @@ from django.db import connection, transaction
 from django.test import Client as Browser
 from django.urls import resolve
 
-from bench.page_seed import Seeded, Size, seed
+from bench.page_seed import SOME, Seeded, seed
 from bench.page_walk import page_paths
 from credentials.vendor_check import ProbeAnswer
 from gateway.coordination.rules import Rule
@@ -36,7 +36,6 @@ from tests.api.pages.form_reader import PageReader, Submission
 from tests.factories.all_rows import SESSIONS, rows
 from tests.factories.cast import make_person
 
-SIZE = Size(members=3, vendors=8, tools=3, agents=2, calls=6)
 NUMBER = re.compile(r"[0-9][\w.:%-]*")
 ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|svc_\w+")
 WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE)", re.I)
@@ -74,7 +73,7 @@ def world(db: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(trusted_issuers, "_faults_of_keys", lambda organization, wanted: {})  # no provider is there
     settings.RATELIMIT_ENABLE = False
     settings.BACKSTOP = Rule(f"walk {uuid.uuid4()}", limit=100_000, window_s=60)
-    made = seed(SIZE)
+    made = seed(SOME)
     Membership.objects.create(organization=made.cast.org, user=make_person("second_owner"), role="owner")
     make_flow(made.cast, "member", LOOPBACK).tokens()
     return made

@@ -17,7 +17,7 @@ from django.test import override_settings
 
 from audit.models import AdminAuditEntry, RequestAuditEntry
 from audit.shipping.platforms.registry import PLATFORMS
-from bench.page_seed import Seeded, Size, seed
+from bench.page_seed import SOME, Seeded, seed
 from bench.page_walk import page_paths
 from gateway.catalog import registry
 from oauth_ext.models import Client
@@ -31,8 +31,6 @@ NAMES = frozenset([*PRODUCTS.split(), "device", "limit"])
 # Codes, addresses and numbers; dates and sizes, which Django writes; texts that the seed typed.
 CODE = re.compile(r"\S*(?:\w_\w|\w\.\w|@|/|\d\w|\w\d|\*\*)\S*")
 MOMENT = re.compile(r"\d{1,2}\. \w{3,4}\.?(?: \d{4})?|\b(?:Mo|Di|Mi|Do|Fr|Sa|So) \d{1,2}\b|\d\s(?:Bytes|KB)\b")
-# Some of each: a word comes again with every further row.
-SOME = Size(members=3, vendors=8, tools=3, agents=2, calls=12)
 TYPED = ("For the night shift", "Night key", "API key")
 DEFINITION = r"Does what \S+ says, for one device or for all of them, and answers with a list of results\."
 
