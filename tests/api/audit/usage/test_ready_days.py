@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import threading
 from datetime import UTC, date, datetime, timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
 from audit.models import RequestAuditEntry, StreamCursor, UsageCount, UsageDay, UsageDuration
 from audit.tasks import roll_up_usage
@@ -96,6 +98,26 @@ def test_a_rebuilt_day_is_made_again() -> None:
     assert ready() == []
     assert make_ready() == 1
     assert usage(ORG, MARCH).total.calls == 1
+
+
+def test_days_that_were_counted_before_are_entered_and_others_stay_as_they_are() -> None:
+    store_days(3, 3, 2)
+    store_days(4, org_id=OTHER_ORG)
+    roll_up()
+    UsageDay.objects.all().delete()  # of a release that made none
+    store_days(1)
+    roll_up()
+    assert make_ready() == 1
+    versions = set(UsageDay.objects.values_list("version", flat=True))
+    at_the_time = MigrationLoader(connection).project_state(("audit", "0014_ready_days_of_usage")).apps
+    for _ in range(2):
+        import_module("audit.migrations.0015_days_counted_before").enter_days(at_the_time, None)
+    waiting = UsageDay.objects.filter(version=None).values_list("org_id", "day")
+    assert {(org_id, (NOON.date() - day).days) for org_id, day in waiting} == {(ORG, 3), (ORG, 2), (OTHER_ORG, 4)}
+    assert versions == set(UsageDay.objects.exclude(version=None).values_list("version", flat=True))
+    assert make_ready() == 3
+    UsageCount.objects.all().delete()
+    assert (usage(ORG, MARCH).total.calls, usage(OTHER_ORG, MARCH).total.calls) == (4, 1)
 
 
 def test_a_day_whose_rows_are_gone_becomes_ready_by_a_rebuild() -> None:
