@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from credentials.resolve import CredentialRef
@@ -19,6 +20,7 @@ from proxy.request_context import RequestContext
 from proxy.vendors import errors
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import CallEnded, VendorProblem
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.send import send_request
 from proxy.vendors.tool_request import ToolRequest
 
@@ -37,51 +39,54 @@ async def send(
     on_asked: Callable[[InputRequired], Awaitable[VendorOutcome]] | None = None,
     is_repeated: bool = False,
 ) -> VendorOutcome:
-    """`is_repeatable`, `tool`: as `send_request`. `on_asked`: the outcome of a vendor's question; None: it is a fault.
+    """`relay`, `is_repeatable`, `tool`: of `RpcRequest`. `on_asked`: the outcome of a vendor's question.
 
     A token that the vendor no longer knows is renewed, and the request is sent once more.
     """
     deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
+    request = RpcRequest(method, params, deadline, relay, context.timing, tool, is_repeatable)
     try:
-        reply = await send_request(
-            context.runtime.pool,
-            destination,
-            method,
-            params,
-            deadline=deadline,
-            timing=context.timing,
-            relay=relay,
-            is_repeatable=is_repeatable,
-            tool=tool,
-        )
+        reply = await send_request(context.runtime.pool, destination, request)
     except CallEnded as ended:
         return ended.denied
     except VendorProblem as problem:
-        if credential.is_connection and problem.is_rejection and not is_repeated:
-            again = await after_rejection(context, vendor, credential)
-            if isinstance(again, Denied):
-                return again
-            if again is not None:
-                renewed, place = again
-                return await send(
-                    *(context, vendor, renewed, place.as_apart_as(destination), method, params),
-                    relay=relay,
-                    is_repeatable=is_repeatable,
-                    tool=tool,
-                    on_asked=on_asked,
-                    is_repeated=True,
-                )
-        if credential.is_connection and problem.scopes_wanted:
-            return await refused_scopes(context, vendor, credential, destination, problem.scopes_wanted)
-        return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
-    if isinstance(reply, replies.VendorResult):
-        if reply.is_error and isinstance(reply, InputRequired):
-            if on_asked is not None:
-                return await on_asked(reply)
-            unasked = errors.bad_response("it asks for something that cannot be answered here")
-            return Failed(vendor.slug, unasked.fault, unasked.detail)
-        return Delivered(reply.raw_result, reply.is_error, reply.is_personal)
-    return vendor_errors.for_caller(context, vendor, reply)
+        may_renew = credential.is_connection and problem.is_rejection and not is_repeated
+        again = await after_rejection(context, vendor, credential) if may_renew else None
+        if isinstance(again, Denied):
+            return again
+        if again is None:
+            return await _after_problem(context, vendor, credential, destination, problem)
+        renewed, place = again
+        return await send(
+            *(context, vendor, renewed, place.as_apart_as(destination), method, params),
+            relay=relay,
+            is_repeatable=is_repeatable,
+            tool=tool,
+            on_asked=on_asked,
+            is_repeated=True,
+        )
+    if isinstance(reply, replies.RpcError):
+        return vendor_errors.for_caller(context, vendor, reply)
+    if reply.is_error and isinstance(reply, InputRequired):
+        return await (on_asked or partial(_not_asked, vendor))(reply)
+    return Delivered(reply.raw_result, reply.is_error, reply.is_personal)
+
+
+async def _after_problem(
+    context: RequestContext,
+    vendor: Vendor,
+    credential: CredentialRef,
+    destination: Destination,
+    problem: VendorProblem,
+) -> VendorOutcome:
+    if credential.is_connection and problem.scopes_wanted:
+        return await refused_scopes(context, vendor, credential, destination, problem.scopes_wanted)
+    return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
+
+
+async def _not_asked(vendor: Vendor, _: InputRequired) -> VendorOutcome:
+    fault = errors.bad_response("it asks for something that cannot be answered here")
+    return Failed(vendor.slug, fault.fault, fault.detail)
 
 
 def with_meta(context: RequestContext, params: dict[str, Any], meta: Mapping[str, Any] | None) -> dict[str, Any]:

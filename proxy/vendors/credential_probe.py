@@ -14,6 +14,7 @@ from proxy.outcomes import VendorFault
 from proxy.protocol import replies
 from proxy.vendors.errors import AddressNotAllowed, StaleSession, VendorProblem
 from proxy.vendors.opening import open_for_check
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.session import VendorSession
 from proxy.vendors.transport import configured_transport
 from proxy.vendors.vendor_access import VendorAccess
@@ -31,7 +32,7 @@ async def probe_credentials(
     deadline = asyncio.get_running_loop().time() + timeout_s
     try:
         session = await open_for_check(transport, VendorAccess(url, headers), deadline=deadline)
-        answer = await session.request(method, params, deadline=deadline)
+        answer = await session.request(RpcRequest(method, params, deadline))
         tools = await _count_tools(session, answer, method, deadline)
         await session.close()
     except AddressNotAllowed as fault:
@@ -57,7 +58,7 @@ async def _count_tools(
     listed, cursor = 0, None
     try:
         if method != "tools/list":
-            answer = await session.request("tools/list", {}, deadline=by_then)
+            answer = await session.request(RpcRequest("tools/list", {}, by_then))
         for _ in range(settings.TOOL_LIST_MAX_PAGES):
             if isinstance(answer, replies.RpcError):
                 return None
@@ -66,7 +67,7 @@ async def _count_tools(
             if page.next_cursor is None or page.next_cursor == cursor:
                 return listed
             cursor = page.next_cursor
-            answer = await session.request("tools/list", {"cursor": cursor}, deadline=by_then)
+            answer = await session.request(RpcRequest("tools/list", {"cursor": cursor}, by_then))
     except (VendorProblem, StaleSession, replies.BadVendorReply):
         return None
     return None

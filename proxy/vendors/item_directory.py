@@ -26,6 +26,7 @@ from proxy.vendors import errors, fair_scheduler
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.item_list import ItemIndex, ItemList, read_list
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.send import open_session, send_request
 from proxy.vendors.tool_directory import REFETCH_AFTER_S, RETRY_AFTER_S
 from proxy.vendors.tool_list import MAX_LIST_BYTES
@@ -176,7 +177,7 @@ class ItemDirectory:
         seen: set[str] = set()
         for _ in range(self._max_pages):
             params: dict[str, str] = {} if cursor is None else {"cursor": cursor}
-            answer = await send_request(self._pool, destination, kind.method, params, deadline=deadline)
+            answer = await send_request(self._pool, destination, RpcRequest(kind.method, params, deadline))
             if isinstance(answer, replies.RpcError):
                 if answer.code == METHOD_NOT_FOUND:  # one capability stands for resources and templates
                     return listed, size

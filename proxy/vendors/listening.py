@@ -26,6 +26,7 @@ from proxy.vendors.circuits import Trials
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import Evidence, OtherEra, StaleSession, VendorProblem
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.session import VendorSession
 
 log = structlog.get_logger(__name__)
@@ -267,7 +268,7 @@ class VendorListening:
                 found += [(own, problem) for own in some]
                 continue
             deadline = asyncio.get_running_loop().time() + min(self.destination.timeout_s, ASK_WITHIN_S)
-            requests = (session.request(method, _named(own), deadline=deadline) for own in some)
+            requests = (session.request(RpcRequest(method, _named(own), deadline)) for own in some)
             answers = await asyncio.gather(*requests, return_exceptions=True)
             for own, answer in zip(some, answers, strict=True):
                 if isinstance(answer, VendorProblem) and not answer.is_rejection:

@@ -10,11 +10,9 @@ from collections.abc import Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import msgspec
 
-from proxy.progress_relay import ProgressRelay
 from proxy.protocol import jsonrpc, questions, replies, sse
 from proxy.protocol.modern import (
     eras,
@@ -27,13 +25,13 @@ from proxy.protocol.modern import (
 )
 from proxy.protocol.modern.eras import Era
 from proxy.protocol.modern.errors import HEADER_MISMATCH
-from proxy.timing import Timing
 from proxy.vendors import errors, fair_scheduler
 from proxy.vendors.errors import OtherEra
 from proxy.vendors.handshake import CLIENT_INFO
 from proxy.vendors.message_reader import Mask, ReplyMask, mask_message
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import HttpExchange, PendingResponse, RpcResponse
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.session import (
     BEGIN_LISTENING_S,
     LONGEST_LISTENING_S,
@@ -51,13 +49,20 @@ MAX_DISCOVERY_BYTES = 256 * 1024  # instructions may be long; a longer answer is
 
 @dataclass(slots=True, repr=False)
 class ModernSession(VendorSession):
-    """Common to all requests under one set of credentials. It is usable at once, and there is nothing to end."""
+    """Usable at once."""
 
     protocol_version: str = vendor_requests.VERSION
 
     @property
     def is_modern(self) -> bool:
         return True
+
+    @property
+    def needs_closing(self) -> bool:
+        return False
+
+    async def close(self) -> None:
+        """There is nothing to end."""
 
     async def discover(self, *, deadline: float) -> tuple[Era, bytes]:
         """The meaning of the vendor's answer to `server/discover`, and the result, b"" without one.
@@ -66,7 +71,7 @@ class ModernSession(VendorSession):
         """
         message_id = self._next_id()
         mask = ReplyMask(self._open_access().secrets)
-        async with self._send_request(message_id, DISCOVER, {}, {}, deadline) as answer:
+        async with self._send_request(RpcRequest(DISCOVER, {}, deadline), message_id) as answer:
             if answer.status in (401, 429):
                 raise_if_refused(answer)
             said = eras.of_status(answer.status)
@@ -76,9 +81,7 @@ class ModernSession(VendorSession):
             raw = found.raw_result if isinstance(found, replies.VendorResult) else b""
             return eras.of_answer(answer.status, found), raw
 
-    async def _read_discovery(
-        self, answer: VendorResponse, message_id: int, mask: Mask
-    ) -> replies.VendorResult | replies.RpcError | None:
+    async def _read_discovery(self, answer: VendorResponse, message_id: int, mask: Mask) -> RpcResponse | None:
         """None for anything but an answer to the question."""
         stream = sse.SSEParser(max_stream_bytes=MAX_DISCOVERY_BYTES)
         try:
@@ -108,56 +111,51 @@ class ModernSession(VendorSession):
                     raise replies.BadVendorReply("it is too large")
         return b"".join(pieces)
 
-    async def _round_trip(
-        self,
-        method: str,
-        params: Mapping[str, Any],
-        deadline: float,
-        *,
-        first: bool = False,
-        relay: ProgressRelay | None = None,
-        timing: Timing | None = None,
-        tool: ToolRequest | None = None,
-    ) -> RpcResponse:
+    async def _round_trip(self, request: RpcRequest) -> RpcResponse:
         message_id = self._next_id()
         mask = ReplyMask(self._open_access().secrets)
-        more: Mapping[str, str] = {}
-        if tool is not None and tool.definition:
-            definition = tool.definition
-            work = partial(param_headers.of_call, definition, params.get("arguments") or {})
-            try:
-                more = await fair_scheduler.run_small_inline(self.owner, work, len(definition))
-            except param_headers.TooLong as fault:  # nothing is sent: without them the vendor had to refuse
-                return _refused_here(message_id, str(fault))
         try:
-            capabilities = None if tool is None else tool.capabilities
-            sent = self._send_request(
-                message_id, method, params, more, deadline, relay=relay, timing=timing, capabilities=capabilities
-            )
-            async with sent as answer:
-                found: replies.VendorResult | replies.RpcError | None
-                if answer.status != 200:
-                    found = await self._refusal(answer, message_id, mask)
-                elif answer.is_event_stream:
-                    stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
-                    pending = PendingResponse(message_id, deadline, relay, stream, mask, is_resumable=False)
-                    found = await self._read_stream(answer, pending)
-                else:
-                    found = await self._read_single(answer, message_id, mask)
-            if found is None:
-                raise errors.no_response()
-            if isinstance(found, replies.RpcError):
-                return _told_in_words(found, tool)
-            return await self._complete(method, found)
+            more = await self._headers_of_arguments(request)
+        except param_headers.TooLong as fault:  # nothing is sent: without them the vendor had to refuse
+            return _refused_here(message_id, str(fault))
+        try:
+            found = await self._exchange(request, message_id, mask, more)
         finally:
-            if mask.has_found and self.listener is not None and self.destination is not None:
-                self.listener.secret_echoed(self.destination.key, str(params.get("name") or method))
+            if mask.has_found:
+                self._echoed_secret(request.name)
+        if isinstance(found, replies.RpcError):
+            return _told_in_words(found, request.tool)
+        return await self._complete(request.method, found)
+
+    async def _headers_of_arguments(self, request: RpcRequest) -> Mapping[str, str]:
+        """Raises: TooLong."""
+        if request.tool is None or not request.tool.definition:
+            return {}
+        definition = request.tool.definition
+        work = partial(param_headers.of_call, definition, request.params.get("arguments") or {})
+        return await fair_scheduler.run_small_inline(self.owner, work, len(definition))
+
+    async def _exchange(self, request: RpcRequest, message_id: int, mask: Mask, more: Mapping[str, str]) -> RpcResponse:
+        """`more`: headers."""
+        found: RpcResponse | None
+        async with self._send_request(request, message_id, more) as answer:
+            if answer.status != 200:
+                found = await self._refusal(answer, message_id, mask)
+            elif answer.is_event_stream:
+                stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
+                pending = PendingResponse(message_id, request.deadline, request.relay, stream, mask, is_resumable=False)
+                found = await self._read_stream(answer, pending)
+            else:
+                found = await self._read_single(answer, message_id, mask)
+        if found is None:
+            raise errors.no_response()
+        return found
 
     async def _listen(self, ear: Ear, addresses: Collection[str]) -> None:
         message_id = self._next_id()
         params = {"notifications": {"resourceSubscriptions": list(addresses)}}
         deadline = asyncio.get_running_loop().time() + BEGIN_LISTENING_S  # for the acknowledgement, too
-        sent = self._send_request(message_id, subscriptions.LISTEN, params, {}, deadline)
+        sent = self._send_request(RpcRequest(subscriptions.LISTEN, params, deadline), message_id)
         async with sent as answer:
             if answer.status != 200:
                 await self._refusal(answer, message_id, ReplyMask(self._open_access().secrets))
@@ -215,25 +213,27 @@ class ModernSession(VendorSession):
         return error
 
     def _send_request(
-        self,
-        message_id: int,
-        method: str,
-        params: Mapping[str, Any],
-        more: Mapping[str, str],
-        deadline: float,
-        *,
-        relay: ProgressRelay | None = None,
-        timing: Timing | None = None,
-        capabilities: Mapping[str, Any] | None = None,
+        self, request: RpcRequest, message_id: int, more: Mapping[str, str] | None = None
     ) -> VendorExchange:
-        prepared = self._prepared or self.prepare()
-        token = message_id if relay is not None and relay.wants_progress else None
-        level = None if relay is None else relay.asked_log_level
-        full = vendor_requests.with_meta(params, CLIENT_INFO, token=token, log_level=level, capabilities=capabilities)
-        body = jsonrpc.request(message_id, method, full)
-        own = {**headers.of_request(method, params), **more}
+        """`more`: headers."""
+        prepared, relay, tool = self._prepared or self.prepare(), request.relay, request.tool
+        full = vendor_requests.with_meta(
+            request.params,
+            CLIENT_INFO,
+            token=message_id if relay is not None and relay.wants_progress else None,
+            log_level=None if relay is None else relay.asked_log_level,
+            capabilities=None if tool is None else tool.capabilities,
+        )
+        own = headers.of_request(request.method, request.params)
         return self.transport.send(
-            "POST", prepared.with_headers(own), body, deadline=deadline, on_connected=self.on_connected, timing=timing
+            *(
+                "POST",
+                prepared.with_headers({**own, **(more or {})}),
+                jsonrpc.request(message_id, request.method, full),
+            ),
+            deadline=request.deadline,
+            on_connected=self.on_connected,
+            timing=request.timing,
         )
 
     def _next_id(self) -> int:
@@ -244,7 +244,7 @@ class ModernSession(VendorSession):
         if self.listener is not None:
             self.listener.era_doubted(self)
 
-    def _reply_to_request(self, message: replies.VendorMessage) -> None:
+    async def _asked(self, message: replies.VendorMessage, pending: PendingResponse | None) -> None:
         """The revision has no requests of servers: nothing could take the answer."""
 
 

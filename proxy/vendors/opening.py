@@ -25,6 +25,7 @@ from proxy.vendors.destination import Destination
 from proxy.vendors.era_verdicts import EraVerdicts, Verdict
 from proxy.vendors.errors import Evidence, OtherEra, VendorProblem
 from proxy.vendors.handshake import declared_capabilities
+from proxy.vendors.handshake_session import HandshakeSession
 from proxy.vendors.modern_session import ModernSession
 from proxy.vendors.session import SessionListener, VendorSession
 from proxy.vendors.transport import VendorTransport
@@ -111,8 +112,8 @@ class Opener:
             return session
         return again or session
 
-    async def _initialized(self, deadline: float, verdict: Verdict | None) -> VendorSession:
-        session = self._new(VendorSession, verdict)
+    async def _initialized(self, deadline: float, verdict: Verdict | None) -> HandshakeSession:
+        session = self._new(HandshakeSession, verdict)
         try:
             await session.initialize(deadline=deadline)
         except OtherEra as refused:
@@ -135,7 +136,7 @@ async def open_for_check(transport: VendorTransport, access: VendorAccess, *, de
 
     Raises: VendorProblem; OtherEra.
     """
-    session = VendorSession(transport, access)
+    session = HandshakeSession(transport, access)
     try:
         await session.initialize(deadline=deadline)
     except (VendorProblem, OtherEra) as refused:

@@ -6,51 +6,38 @@ A write is retried only if the vendor states exactly that: a text that mentions 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
-from proxy.progress_relay import ProgressRelay
+import msgspec
+
 from proxy.protocol import replies
-from proxy.timing import Timing
 from proxy.vendors import errors
 from proxy.vendors.circuits import Trials
 from proxy.vendors.destination import Destination
 from proxy.vendors.errors import OtherEra, StaleSession
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.resumption import RpcResponse
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.session import VendorSession
-from proxy.vendors.tool_request import ToolRequest
 
 
-async def send_request(
-    pool: SessionPool,
-    destination: Destination,
-    method: str,
-    params: Mapping[str, Any],
-    *,
-    deadline: float,
-    timing: Timing | None = None,
-    relay: ProgressRelay | None = None,
-    is_repeatable: bool = True,
-    tool: ToolRequest | None = None,
-) -> replies.VendorResult | replies.RpcError:
-    """The vendor's answer; its progress goes to `relay`. Raises: VendorProblem.
+async def send_request(pool: SessionPool, destination: Destination, request: RpcRequest) -> RpcResponse:
+    """The vendor's answer; its progress goes to the request's relay. Raises: VendorProblem.
 
-    `is_repeatable`: the request changes nothing at the vendor, and is retried on a mere sign of a lost session. `tool`:
-    of a `tools/call`, for vendors of the modern revision.
     Spec: §4.14 (3)-(5) · D104 · docs/decisions/0008, 0023
     """
-    timing = timing or Timing()
     circuits, compartment = pool.circuits, pool.bulkhead.compartment(destination.key)
     if not compartment.try_acquire():
         circuits.check(destination)  # an open circuit refuses before the wait
         began_s = asyncio.get_running_loop().time()
-        with timing.session:
-            await compartment.acquire(deadline)
-        deadline += asyncio.get_running_loop().time() - began_s  # the wait is ours: the vendor keeps its whole timeout
+        with request.timing.session:
+            await compartment.acquire(request.deadline)
+        waited_s = asyncio.get_running_loop().time() - began_s
+        # The wait is ours: the vendor keeps its whole timeout.
+        request = msgspec.structs.replace(request, deadline=request.deadline + waited_s)
     trials: Trials = ()
     try:
         trials = circuits.enter(destination)
-        return await _send_request(pool, destination, method, params, deadline, timing, relay, is_repeatable, tool)
+        return await _send_request(pool, destination, request)
     finally:
         compartment.release()
         if trials:
@@ -73,33 +60,23 @@ async def open_session(pool: SessionPool, destination: Destination, *, deadline:
             pool.circuits.exit(trials)
 
 
-async def _send_request(
-    pool: SessionPool,
-    destination: Destination,
-    method: str,
-    params: Mapping[str, Any],
-    deadline: float,
-    timing: Timing,
-    relay: ProgressRelay | None,
-    is_repeatable: bool,
-    tool: ToolRequest | None,
-) -> replies.VendorResult | replies.RpcError:
+async def _send_request(pool: SessionPool, destination: Destination, request: RpcRequest) -> RpcResponse:
     refusal: replies.RpcError | None = None
     for last_try in (False, True):
-        with timing.session:
-            session = await pool.lease(destination, deadline=deadline)
+        with request.timing.session:
+            session = await pool.lease(destination, deadline=request.deadline)
         if refusal is not None and not session.is_modern:
             return refusal
-        if tool is not None and tool.is_retry and not session.is_modern:
+        if request.tool is not None and request.tool.is_retry and not session.is_modern:
             raise errors.bad_response("it asked in a protocol version that the vendor no longer supports")
         try:
-            with timing.vendor:
-                answer = await session.request(method, params, deadline=deadline, relay=relay, timing=timing, tool=tool)
+            with request.timing.vendor:
+                answer = await session.request(request)
         except StaleSession as stale:
             pool.evict(destination, session, is_of_other_era=isinstance(stale, OtherEra))
-            if last_try or not (stale.is_certain or is_repeatable):
+            if last_try or not (stale.is_certain or request.is_repeatable):
                 return _final_error(stale)
-            if isinstance(stale, OtherEra) and not session.is_modern and not is_repeatable:
+            if isinstance(stale, OtherEra) and not session.is_modern and not request.is_repeatable:
                 # In the earlier revisions the code may be the vendor's own, after the tool ran: only in the other one.
                 refusal = stale.error
         except errors.VendorProblem as problem:

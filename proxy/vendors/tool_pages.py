@@ -8,6 +8,7 @@ from proxy.protocol import replies, tool_definitions
 from proxy.vendors import errors
 from proxy.vendors.destination import Destination
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.send import send_request
 from proxy.vendors.tool_list import MAX_LIST_BYTES
 
@@ -22,7 +23,7 @@ async def fetch_pages(
     cursor: str | None = None
     for _ in range(max_pages):
         params = {} if cursor is None else {"cursor": cursor}
-        answer = await send_request(pool, destination, "tools/list", params, deadline=deadline)
+        answer = await send_request(pool, destination, RpcRequest("tools/list", params, deadline))
         if isinstance(answer, replies.RpcError):
             raise errors.bad_response("it refused to list its tools")
         size += len(answer.raw_result)

@@ -15,6 +15,7 @@ from django.conf import LazySettings
 from gateway.settings import limits as numbers
 from proxy import runtime
 from proxy.calls import vendor_request
+from proxy.vendors.rpc_request import RpcRequest
 from tests.api.proxy.conftest import Agent
 from tests.factories.catalog_text import parse_catalog
 from tests.factories.tenant import Tenant, load_vendor
@@ -113,9 +114,9 @@ async def test_a_call_has_the_seconds_of_its_vendor(
     left_s: list[float] = []
     original = vendor_request.send_request
 
-    async def recording(*args: Any, **options: Any) -> Any:
-        left_s.append(options["deadline"] - asyncio.get_running_loop().time())
-        return await original(*args, **options)
+    async def recording(pool: Any, destination: Any, request: RpcRequest) -> Any:
+        left_s.append(request.deadline - asyncio.get_running_loop().time())
+        return await original(pool, destination, request)
 
     monkeypatch.setattr(vendor_request, "send_request", recording)
     assert "result" in (await agent.call(tenant.agent_key, "fake_write")).json()

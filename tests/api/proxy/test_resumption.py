@@ -25,6 +25,7 @@ from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.http1 import Limits
 from proxy.vendors.response import VendorResponse
 from proxy.vendors.resumption import PendingResponse
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.send import send_request
 from proxy.vendors.transport import VendorTransport
 from tests.api.proxy.traces import until
@@ -72,7 +73,7 @@ class Caller:
         """The answer."""
         deadline = asyncio.get_running_loop().time() + within_s
         params = {"name": "a", "arguments": {}}
-        return await send_request(self.pool, self._where, "tools/call", params, deadline=deadline, relay=relay)
+        return await send_request(self.pool, self._where, RpcRequest("tools/call", params, deadline, relay))
 
     async def is_answered(self) -> bool:
         """Whether a call is answered with its result."""

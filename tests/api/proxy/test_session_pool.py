@@ -25,6 +25,7 @@ from proxy.vendors import pool as pools
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.send import send_request
 from proxy.vendors.session import VendorSession
 from tests.api.proxy.conftest import Agent
@@ -85,7 +86,7 @@ class Caller:
         where = Destination(key, partial(self._open, credential, self.sealings), secrets=lambda: ["right-key"])
         deadline = asyncio.get_running_loop().time() + 20.0
         params = {"name": "fake_list", "arguments": {"slow": True} if slow else {}}
-        found = await send_request(self.pool, where, "tools/call", params, deadline=deadline)
+        found = await send_request(self.pool, where, RpcRequest("tools/call", params, deadline))
         assert isinstance(found, replies.VendorResult)
 
     def _open(self, credential: int, sealing: int) -> tuple[str, dict[str, str]]:

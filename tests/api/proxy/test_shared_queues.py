@@ -27,6 +27,7 @@ from proxy.vendors.connections import Connections
 from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.send import send_request
 from tests.api.proxy.traces import until
 from tests.api.proxy.vendor_requests import only
@@ -78,7 +79,9 @@ class Callers:
         params = {"name": "fake_list", "arguments": {"slow": True} if slow else {}}
         deadline = asyncio.get_running_loop().time() + within_s
         where = self.where(organization)
-        return await send_request(self.pool, where, "tools/call", params, deadline=deadline, timing=timing)
+        return await send_request(
+            self.pool, where, RpcRequest("tools/call", params, deadline, timing=timing or Timing())
+        )
 
     def begin(self, organization: int, count: int) -> list[asyncio.Future[Any]]:
         return [asyncio.ensure_future(self.call(organization, slow=True)) for _ in range(count)]
@@ -173,13 +176,13 @@ async def test_waiting_for_a_slot_takes_nothing_of_the_vendors_time(
     deadline, deadlines = loop.time() + 1_000, []
     request = pools.VendorSession.request
 
-    async def recording(session: Any, *args: Any, **more: Any) -> Any:
-        deadlines.append(more["deadline"])
-        return await request(session, *args, **more)
+    async def recording(session: Any, sent: RpcRequest) -> Any:
+        deadlines.append(sent.deadline)
+        return await request(session, sent)
 
     monkeypatch.setattr(pools.VendorSession, "request", recording)
     params = {"name": "fake_list", "arguments": {}}
-    second = asyncio.ensure_future(send_request(pool, callers.where(1), "tools/call", params, deadline=deadline))
+    second = asyncio.ensure_future(send_request(pool, callers.where(1), RpcRequest("tools/call", params, deadline)))
     await until(lambda: any(each._line for each in pool.bulkhead._compartments.values()))
     ahead_s = 40.0
     slow_vendor.go_on.set()

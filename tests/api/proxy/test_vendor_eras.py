@@ -27,6 +27,7 @@ from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.era_verdicts import DAY_S, EraVerdicts
 from proxy.vendors.errors import Evidence, VendorProblem
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.send import send_request
 from proxy.vendors.tool_request import ToolRequest
 from proxy.vendors.transport import VendorTransport
@@ -61,12 +62,8 @@ class Way:
         params = {"name": "write", "arguments": {}} if method == "tools/call" else {}
         deadline = asyncio.get_running_loop().time() + 10
         is_repeatable = more.pop("is_repeatable", False)
-        return await send_request(
-            *(self.pool, self.destination(org), method, more.pop("params", params)),
-            deadline=deadline,
-            is_repeatable=is_repeatable,
-            **more,
-        )
+        request = RpcRequest(method, more.pop("params", params), deadline, is_repeatable=is_repeatable, **more)
+        return await send_request(self.pool, self.destination(org), request)
 
     async def runs(self, *, org: uuid.UUID = ORGS[0]) -> None:
         """A call is answered with the tool's result, in the form of the earlier revisions."""
@@ -425,7 +422,7 @@ async def test_a_vendor_that_shall_not_be_asked_is_not(way: Way) -> None:
     plain = replace(asked, key=key, newest_protocol=False)
     way.vendor.answers.clear()
     way.vendor.era = "earlier"
-    await send_request(way.pool, plain, "tools/list", {}, deadline=asyncio.get_running_loop().time() + 10)
+    await send_request(way.pool, plain, RpcRequest("tools/list", {}, asyncio.get_running_loop().time() + 10))
     assert (way.vendor.seen["server/discover"], way.vendor.seen["initialize"]) == (1, 1)
 
 

@@ -19,6 +19,7 @@ from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.errors import VendorProblem
 from proxy.vendors.http1 import Limits
 from proxy.vendors.pool import SessionPool
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.send import send_request
 from tests.factories.vendor_pools import new_pool, new_transport
 from tests.fakes.raw_vendor import RawVendor, raw_vendor
@@ -121,7 +122,7 @@ def test_any_answer_ends_the_call_in_a_documented_way(garbage: bytes, cuts: list
             params: dict[str, Any] = {"name": "a", "arguments": {}}
             ended: object
             try:
-                ended = await send_request(pool, where, "tools/call", params, deadline=deadline)
+                ended = await send_request(pool, where, RpcRequest("tools/call", params, deadline))
             except VendorProblem as problem:
                 ended = problem
             assert isinstance(ended, replies.VendorResult | replies.RpcError | VendorProblem)
@@ -132,7 +133,7 @@ def test_any_answer_ends_the_call_in_a_documented_way(garbage: bytes, cuts: list
             await asyncio.sleep(0.01)  # for the end of the connection to be on its way
             behaviour.behaves = True
             params = {"name": "b", "arguments": {"nonce": 7}}
-            answer = await send_request(pool, where, "tools/call", params, deadline=deadline)
+            answer = await send_request(pool, where, RpcRequest("tools/call", params, deadline))
             assert isinstance(answer, replies.VendorResult)
             assert json.loads(answer.raw_result)["structuredContent"] == params
 

@@ -16,6 +16,7 @@ from proxy.vendors.destination import Destination, PoolKey
 from proxy.vendors.era_verdicts import EraVerdicts
 from proxy.vendors.http1 import Limits
 from proxy.vendors.opening import Opener
+from proxy.vendors.rpc_request import RpcRequest
 from proxy.vendors.session import VendorSession
 from proxy.vendors.tool_request import ToolRequest
 from proxy.vendors.transport import VendorTransport
@@ -29,7 +30,7 @@ ARGUMENTS = {"add_numbers": {"a": 5, "b": 3}}
 async def ask(session: VendorSession, method: str, params: dict[str, object], tool: ToolRequest | None = None) -> bytes:
     """The result, as JSON, once every question was answered; b"" for an error."""
     deadline = asyncio.get_running_loop().time() + DEADLINE_S
-    answer = await session.request(method, params, deadline=deadline, tool=tool)
+    answer = await session.request(RpcRequest(method, params, deadline, tool=tool))
     if isinstance(answer, InputRequired):
         responses = {key: {"action": "accept", "content": {"confirmed": True}} for key in answer.questions}
         state = {} if answer.state is None else {"requestState": answer.state}

@@ -1,0 +1,33 @@
+"""A request to a vendor, and what sending it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from proxy.progress_relay import ProgressRelay
+from proxy.timing import Timing
+from proxy.vendors.tool_request import ToolRequest
+
+
+class RpcRequest(msgspec.Struct, frozen=True):
+    """`deadline`: of the event loop. With a `relay`, the vendor is asked for progress. `timing` learns of waits.
+
+    `tool`: of a request that the vendor may ask something about. `is_repeatable`: it changes nothing at the vendor, and
+    is sent again on a mere sign of a lost session.
+    """
+
+    method: str
+    params: Mapping[str, Any]
+    deadline: float
+    relay: ProgressRelay | None = None
+    timing: Timing = msgspec.field(default_factory=Timing)
+    tool: ToolRequest | None = None
+    is_repeatable: bool = True
+
+    @property
+    def name(self) -> str:
+        """The tool or prompt that it names, or the method."""
+        return str(self.params.get("name") or self.method)
