@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 # The pauses grow to some hours; afterwards the tokens end by themselves.
 MAX_TRIES, FIRST_PAUSE = 10, timedelta(seconds=30)
 AT_ONCE = 20
+CLAIMED_FOR = timedelta(minutes=10)  # longer than a run, whose vendors have 10 s for each of a row's two tokens
 
 
 class _Content(msgspec.Struct):
@@ -74,20 +75,37 @@ def _note(vendor: str, endpoint: str, client: OAuthClient, *, refresh: str, acce
 
 
 def send_revocations(now: datetime) -> int:
-    """Send those that are due; returns how many the vendors took. Sent twice they do no harm."""
-    taken = 0
-    for row in list(VendorRevocation.objects.filter(due_at__lte=now).order_by("due_at")[:AT_ONCE]):
+    """Send those that are due; returns how many the vendors took. Several may run at once.
+
+    A vendor that does not take one is asked no more in this run: the others are not kept waiting for it.
+    """
+    taken, refusing = 0, set[str]()
+    for _ in range(AT_ONCE):
+        row = _claimed(now, refusing)
+        if row is None:
+            break
+        mine = VendorRevocation.objects.filter(pk=row.pk)
         if _send(row):
             taken += 1
-        elif row.tries + 1 < MAX_TRIES:
-            VendorRevocation.objects.filter(pk=row.pk).update(
-                tries=row.tries + 1, due_at=now + FIRST_PAUSE * 2**row.tries
-            )
+            mine.delete()
             continue
+        refusing.add(row.vendor)
+        if row.tries + 1 < MAX_TRIES:
+            mine.update(tries=row.tries + 1, due_at=now + FIRST_PAUSE * 2**row.tries)
         else:
             log.warning("vendor took no revocation", vendor=row.vendor)
-        VendorRevocation.objects.filter(pk=row.pk).delete()
+            mine.delete()
     return taken
+
+
+@transaction.atomic
+def _claimed(now: datetime, refusing: set[str]) -> VendorRevocation | None:
+    """The one that is due for longest. Sent twice, by a run that died, it does no harm."""
+    due = VendorRevocation.objects.filter(due_at__lte=now).exclude(vendor__in=refusing).order_by("due_at")
+    row = due.select_for_update(skip_locked=True).first()
+    if row is not None:
+        VendorRevocation.objects.filter(pk=row.pk).update(due_at=now + CLAIMED_FOR)
+    return row
 
 
 def _send(row: VendorRevocation) -> bool:

@@ -91,7 +91,7 @@ CELERY_BEAT_SCHEDULE = {
     "credentials.revoke_at_vendors": {
         "task": "credentials.revoke_at_vendors",
         "schedule": REVOCATIONS_EVERY_S,
-        "options": {"expires": REVOCATIONS_EVERY_S},
+        "options": {"expires": LATE_S},
     },
     "proxy.probe_vendors": {"task": "proxy.probe_vendors", "schedule": HEALTH_PROBE_INTERVAL_S},
     "proxy.record_status": {"task": "proxy.record_status", "schedule": 60.0, "options": {"expires": 60.0}},

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
 
 import pytest
 import time_machine
@@ -16,7 +17,8 @@ from django.utils.html import escape
 
 from credentials.connection_sealing import open_access, open_client, open_refresh
 from credentials.models import Credential, VendorConnection, VendorOAuthClient, VendorRevocation, VendorSignIn
-from credentials.services.vendor_revocations import FIRST_PAUSE, MAX_TRIES, send_revocations
+from credentials.services import vendor_revocations
+from credentials.services.vendor_revocations import CLAIMED_FOR, FIRST_PAUSE, MAX_TRIES, send_revocations
 from credentials.vendor_oauth.answers import Tokens
 from gateway.lib import clock
 from orgs.services.organizations import delete_organization
@@ -278,6 +280,47 @@ class TestRevocation:
         VendorRevocation.objects.update(tries=MAX_TRIES - 1, due_at=now)
         send_revocations(now)
         assert not VendorRevocation.objects.exists()
+
+    def test_it_keeps_the_others_waiting_once_in_a_run(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+        now = clock.now()
+        VendorRevocation.objects.bulk_create(
+            VendorRevocation(vendor=vendor, key_id="k1", sealed=b"", due_at=now) for vendor in ("a", "a", "b")
+        )
+        asked: list[str] = []
+        monkeypatch.setattr(vendor_revocations, "_send", lambda row: asked.append(row.vendor) or row.vendor == "b")
+        assert send_revocations(now) == 1
+        assert sorted(asked) == ["a", "b"]
+        waiting = VendorRevocation.objects.order_by("tries").values_list("vendor", "tries", "due_at")
+        assert list(waiting) == [("a", 0, now), ("a", 1, now + FIRST_PAUSE)]
+
+    def test_runs_at_once_share_them(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+        api.send("admin", "DELETE", "/orgs/{org}/vendor-connections/signin")
+        api.send("member", "DELETE", f"/profile/vendor-connections/signin?org_id={api.cast.org.id}")
+        sent: list[UUID] = []
+
+        def send_while_another_runs(row: VendorRevocation) -> bool:
+            sent.append(row.pk)
+            if len(sent) == 1:
+                assert send_revocations(clock.now()) == 1
+            return True
+
+        monkeypatch.setattr(vendor_revocations, "_send", send_while_another_runs)
+        assert send_revocations(clock.now()) == 1
+        assert len(set(sent)) == len(sent) == 2
+        assert not VendorRevocation.objects.exists()
+
+    def test_one_whose_run_died_is_sent_later(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+        api.send("admin", "DELETE", "/orgs/{org}/vendor-connections/signin")
+
+        def die(row: VendorRevocation) -> bool:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(vendor_revocations, "_send", die)
+            with pytest.raises(KeyboardInterrupt):
+                send_revocations(clock.now())
+        assert send_revocations(clock.now()) == 0
+        assert send_revocations(clock.now() + CLAIMED_FOR) == 1
 
 
 def test_no_token_is_in_rows_logs_pages_or_answers(
