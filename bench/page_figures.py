@@ -13,7 +13,6 @@ from functools import cache
 from http import HTTPStatus
 
 from django.contrib.staticfiles import finders
-from django.http import HttpResponse
 from django.test import Client as Browser
 
 from tests.factories.statements import statements
@@ -77,7 +76,7 @@ def visits(browser: Browser, paths: Mapping[str, str], *, times: int) -> Iterato
         took = tuple(_timed(browser, path) for _ in range(times))
         cpu_ms = (time.process_time() - began) * 1000 / max(1, times)
         page = gzip.decompress(first.content) if first.has_header("Content-Encoding") else first.content
-        yield Visit(route, first.status_code, took, cpu_ms, len(queries), _sent(first, page), len(page))
+        yield Visit(route, first.status_code, took, cpu_ms, len(queries), _sent(len(first.content), page), len(page))
 
 
 def _timed(browser: Browser, path: str) -> float:
@@ -89,9 +88,9 @@ def _timed(browser: Browser, path: str) -> float:
     return took_ms
 
 
-def _sent(answer: HttpResponse, page: bytes) -> int:
+def _sent(page_bytes: int, page: bytes) -> int:
     files = set(LOADED.findall(page.decode()))
-    return len(answer.content) + sum(sent_of_file(name) for name in files | imports(files))
+    return page_bytes + sum(sent_of_file(name) for name in files | imports(files))
 
 
 def imports(files: set[str]) -> set[str]:

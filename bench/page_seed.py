@@ -107,7 +107,7 @@ def seed(size: Size) -> Seeded:
             "invitation_id": str(invitation.id),
             "destination_id": str(destination.id),
             "platform": "webhook",
-            "token": token_of(invitation),
+            "token": str(token_of(invitation)),
             "token_id": str(made.row.id),
             "issuer_id": str(trusted.id),
         },
@@ -121,7 +121,10 @@ def _catalog_text(slug: str) -> str:
 
 def _definitions(slug: str, tools: int) -> dict[str, bytes]:
     names = [f"{slug.replace('-', '_')}_tool_{number:03}" for number in range(tools)]
-    shape = {"type": "object", "properties": {"device": {"type": "string"}, "limit": {"type": "integer"}}}
+    shape: dict[str, object] = {
+        "type": "object",
+        "properties": {"device": {"type": "string"}, "limit": {"type": "integer"}},
+    }
     return {name: json.dumps(_definition(name, shape), sort_keys=True).encode() for name in names}
 
 

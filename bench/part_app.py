@@ -44,11 +44,13 @@ def stock() -> ASGIHandler:
 
 async def ask(app: Any) -> None:
     """One request by ASGI messages, without a socket."""
-    messages = [{"type": "http.request", "body": BODY, "more_body": False}]
+    messages: list[dict[str, Any]] = [{"type": "http.request", "body": BODY, "more_body": False}]
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
-        return messages.pop() if messages else await asyncio.Event().wait() or {}
+        if not messages:
+            await asyncio.Event().wait()
+        return messages.pop()
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

@@ -192,7 +192,7 @@ def encoded_by_hand(*parts: str | int) -> bytes:
 
 async def redis_commands(seconds: float) -> dict[str, float]:
     names = [f"gateway:{kind}:{uuid.uuid4()}" for kind in ("rate:tools", "epoch:subject", "epoch:org", "epoch:catalog")]
-    parts = ("EVALSHA", uuid.uuid4().hex, len(names), *names, 1_000, 3_600_000, 1)
+    parts: tuple[str | int, ...] = ("EVALSHA", uuid.uuid4().hex, len(names), *names, 1_000, 3_600_000, 1)
     assert resp.command(*parts) == encoded_by_hand(*parts)
 
     async def by_hand() -> None:

@@ -162,7 +162,7 @@ async def measure(engine: Engine, writers: int, seconds: float) -> Figure:
 
 def _own_cpu_s() -> float:
     times = psutil.Process().cpu_times()
-    return times.user + times.system
+    return float(times.user + times.system)
 
 
 async def kill_under_load(broker: Broker) -> str:

@@ -13,6 +13,7 @@ import time
 import tracemalloc
 import uuid
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -23,9 +24,9 @@ from proxy.protocol import replies
 from proxy.vendors.bulkhead import Bulkhead
 from proxy.vendors.circuits import Circuits
 from proxy.vendors.destination import Destination, PoolKey
+from proxy.vendors.handshake_session import HandshakeSession
 from proxy.vendors.http1 import Limits
 from proxy.vendors.pool import SessionPool
-from proxy.vendors.session import VendorSession
 from proxy.vendors.tool_list import ReceivedList, read_list
 from proxy.vendors.tool_list_cache import ToolIndex, ToolListCache
 from proxy.vendors.transport import VendorTransport
@@ -34,10 +35,11 @@ from proxy.vendors.vendor_access import VendorAccess
 LIMITS = Limits(connect_s=5.0, chunk_s=10.0, body_bytes=10 * 1024 * 1024)
 VENDORS = ("acme", "globex", "initech")
 TOOLS = 24
+T = TypeVar("T")
 TEXT = "Does one thing to the objects of a site, and says what it did. "
 
 
-def bytes_of(make: Callable[[], object]) -> tuple[object, int]:
+def bytes_of(make: Callable[[], T]) -> tuple[T, int]:
     """The value of `make`, and the memory that it keeps."""
     gc.collect()
     before, _ = tracemalloc.get_traced_memory()
@@ -60,7 +62,7 @@ def received(vendor: Vendor, tools: int) -> ReceivedList:
 def one_list(tools: int) -> str:
     vendor = Vendor(slug="acme", name="Acme", url="https://acme.example/mcp")
     sent = received(vendor, tools)
-    (content, _), used = bytes_of(lambda: read_list(vendor, sent, ToolConfig()))  # type: ignore[misc]
+    (content, _), used = bytes_of(lambda: read_list(vendor, sent, ToolConfig()))
     return f"{tools:6} tools: {sent.size_bytes:9,} bytes received, {used:9,} parsed, counted as {content.kept_bytes:,}"
 
 
@@ -99,7 +101,7 @@ def sessions(keys: list[PoolKey], max_awake: int) -> str:
 
     def fill() -> None:
         for destination in destinations:
-            session = VendorSession(transport, VendorAccess.of(destination), destination, listener=pool)
+            session = HandshakeSession(transport, VendorAccess.of(destination), destination, listener=pool)
             session.session_id = uuid.uuid4().hex
             session.prepare()
             pool.keep(destination.key, session)
@@ -112,7 +114,7 @@ def sessions(keys: list[PoolKey], max_awake: int) -> str:
 def waking(keys: list[PoolKey]) -> str:
     """CPU time of the part of a call that a parked session adds, without the decryption of the credential."""
     transport = VendorTransport(allow_private=True, limits=LIMITS, connections_per_origin=100)
-    parked = [VendorSession(transport, None, _destination(key)) for key in keys]
+    parked = [HandshakeSession(transport, None, _destination(key)) for key in keys]
     began_s = time.process_time()
     for session in parked:
         session.prepare()

@@ -100,7 +100,7 @@ def tool_result(message_id: int | str | None, site: str, form: str) -> bytes:
 
 def progress_stream(message_id: int | str | None, token: int | str | None, site: str) -> list[bytes]:
     """Pure: the answer to tools/call as a stream of notifications and the result, in the parts that are sent."""
-    events = [
+    events: list[dict[str, object]] = [
         {
             "jsonrpc": "2.0",
             "method": "notifications/progress",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle, islice, pairwise
 from pathlib import Path
 
@@ -113,9 +114,7 @@ class Parts:
             gateway = self._start(f"gateway-{number}", self._every_core())
             sizes = self.wide.sizes
             turns = warm_up_turns(sizes.organizations, sizes.callers, sizes.vendors)
-            self.load.fill(
-                gateway.port, self.books[WIDE], turns, say=lambda text, n=number: self.say(f"process {n}: {text}")
-            )
+            self.load.fill(gateway.port, self.books[WIDE], turns, say=partial(self._say_of, number))
             self.gateways.append(gateway)
         self.gateways[0].let_run_on(self._every_core())
         proxies = {count: self._proxy(self.gateways[:count], f"proxy-{count}") for count in counts}
@@ -126,6 +125,9 @@ class Parts:
                 self._point(name, proxy.port, chosen, {"proxy": proxy.pid}, kind, connections, number)
         for proxy in proxies.values():
             proxy.stop()
+
+    def _say_of(self, process: int, text: str) -> None:
+        self.say(f"process {process}: {text}")
 
     def check_together(self) -> None:
         """A revoked token, and the limit of one caller, on as many processes as there are."""

@@ -100,7 +100,9 @@ class Seeding:
     def _add_callers(self, pairs: list[tuple[Any, Any]]) -> None:
         from oauth_ext.models import AccessToken, AgentKey, Client
 
-        clients, keys, tokens = [], [], []
+        clients: list[Client] = []
+        keys: list[AgentKey] = []
+        tokens: list[AccessToken] = []
         for each, owner in pairs:
             for number in range(self._sizes.callers):
                 client = _client(each, owner, number)

@@ -9,11 +9,14 @@ import pytest
 from bench import metrics_cost
 from bench.metrics_cost import Cost
 from gateway.lib.metrics import call_tally, names
+from gateway.lib.metrics.figures import reset_all
 
 
 def test_both_steps_do_what_the_gateway_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, least in (("RUNS", 1), ("TIMES", 3), ("WRITES", 2)):
         monkeypatch.setattr(metrics_cost, name, least)
+    call_tally.forget()  # calls that other tests of this process have made
+    reset_all()
     seen: list[float] = []
     monkeypatch.setattr(metrics_cost, "_series", lambda: seen.append(sum(names.CALLS.values.values())) or 4)
     found = metrics_cost.measure(650.0, tmp_path)
