@@ -72,7 +72,7 @@ def make_ready(
 def _make_next() -> bool:
     """False: none waits, or another process rolls up."""
     over = (clock.now() - OVER_FOR).date()
-    waiting = UsageDay.objects.filter(version__isnull=True, day__lt=over).order_by("-day", "id")
+    waiting = UsageDay.objects.filter(version__isnull=True, day__lt=over).order_by("-day")
     if not waiting.exists():
         return False
     with transaction.atomic():

@@ -5,7 +5,9 @@ Spec: RFC 7009 · contract §8
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+import time
+from collections.abc import Callable, Collection
+from datetime import timedelta
 from uuid import UUID
 
 import msgspec
@@ -22,14 +24,14 @@ from credentials.vendor_oauth.requests import OAuthClient, revoke
 from gateway.catalog import registry
 from gateway.keys.current import sealing_keys
 from gateway.keys.resealing import SealedRows
-from gateway.lib.crypto import CryptoError
+from gateway.lib import clock
 from gateway.lib.keyring import keyring
 
 log = structlog.get_logger(__name__)
 # The pauses grow to some hours; afterwards the tokens end by themselves.
 MAX_TRIES, FIRST_PAUSE = 10, timedelta(seconds=30)
-AT_ONCE = 20
-CLAIMED_FOR = timedelta(minutes=10)  # longer than a run, whose vendors have 10 s for each of a row's two tokens
+LONGEST_S = 60.0  # no row is begun after it
+CLAIMED_FOR = timedelta(minutes=10)  # longer than a row can take
 
 
 class _Content(msgspec.Struct):
@@ -74,34 +76,30 @@ def _note(vendor: str, endpoint: str, client: OAuthClient, *, refresh: str, acce
     made.save()
 
 
-def send_revocations(now: datetime) -> int:
+def send_revocations(*, monotonic: Callable[[], float] = time.monotonic) -> int:
     """Send those that are due; returns how many the vendors took. Several may run at once.
 
-    A vendor that does not take one is asked no more in this run: the others are not kept waiting for it.
+    A vendor that does not answer is asked no more in this run: the others are not kept waiting for it.
     """
-    taken, refusing = 0, set[str]()
-    for _ in range(AT_ONCE):
-        row = _claimed(now, refusing)
-        if row is None:
-            break
-        mine = VendorRevocation.objects.filter(pk=row.pk)
-        if _send(row):
-            taken += 1
-            mine.delete()
-            continue
-        refusing.add(row.vendor)
-        if row.tries + 1 < MAX_TRIES:
-            mine.update(tries=row.tries + 1, due_at=now + FIRST_PAUSE * 2**row.tries)
-        else:
-            log.warning("vendor took no revocation", vendor=row.vendor)
-            mine.delete()
+    stop_at, taken, away = monotonic() + LONGEST_S, 0, set[str]()
+    while monotonic() < stop_at and (row := _claimed(away)) is not None:
+        is_taken = False
+        try:
+            is_taken = _send(row)
+        except VendorOAuthFault:
+            away.add(row.vendor)
+        except Exception as fault:  # of one row: it must not keep those behind it
+            log.error("revocation not sent", revocation_id=str(row.pk), exc_info=fault)
+        taken += is_taken
+        _note_end(row, is_taken=is_taken)
     return taken
 
 
 @transaction.atomic
-def _claimed(now: datetime, refusing: set[str]) -> VendorRevocation | None:
-    """The one that is due for longest. Sent twice, by a run that died, it does no harm."""
-    due = VendorRevocation.objects.filter(due_at__lte=now).exclude(vendor__in=refusing).order_by("due_at")
+def _claimed(away: Collection[str]) -> VendorRevocation | None:
+    """The one that is due for longest. One whose run died is sent again: sent twice it does no harm."""
+    now = clock.now()
+    due = VendorRevocation.objects.filter(due_at__lte=now).exclude(vendor__in=away).order_by("due_at")
     row = due.select_for_update(skip_locked=True).first()
     if row is not None:
         VendorRevocation.objects.filter(pk=row.pk).update(due_at=now + CLAIMED_FOR)
@@ -109,14 +107,22 @@ def _claimed(now: datetime, refusing: set[str]) -> VendorRevocation | None:
 
 
 def _send(row: VendorRevocation) -> bool:
-    try:
-        plain = keyring().unwrap(row.key_id, bytes(row.sealed), _aad(row.pk))
-        content = msgspec.json.decode(plain, type=_Content)
-        client = OAuthClient(content.client_id, content.secret, content.auth_method)
-        sent = [revoke(content.endpoint, client, token=token, hint=kind, ask=ASK) for token, kind in content.tokens]
-    except (CryptoError, VendorOAuthFault):
-        return False
+    """Whether the vendor took it. Raises: VendorOAuthFault, if it does not answer; CryptoError."""
+    plain = keyring().unwrap(row.key_id, bytes(row.sealed), _aad(row.pk))
+    content = msgspec.json.decode(plain, type=_Content)
+    client = OAuthClient(content.client_id, content.secret, content.auth_method)
+    sent = [revoke(content.endpoint, client, token=token, hint=kind, ask=ASK) for token, kind in content.tokens]
     return all(sent)
+
+
+def _note_end(row: VendorRevocation, *, is_taken: bool) -> None:
+    mine = VendorRevocation.objects.filter(pk=row.pk)
+    if not is_taken and row.tries + 1 < MAX_TRIES:
+        mine.update(tries=row.tries + 1, due_at=clock.now() + FIRST_PAUSE * 2**row.tries)
+        return
+    if not is_taken:
+        log.warning("vendor took no revocation", vendor=row.vendor)
+    mine.delete()
 
 
 def _aad(revocation_id: UUID) -> bytes:

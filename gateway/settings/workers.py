@@ -52,6 +52,7 @@ CELERY_TASK_ROUTES = {
         "audit.deliver_logs",
         "billing.mirror",
         "billing.mirror_customers",
+        "credentials.revoke_at_vendors",
         "mail.send_waiting",
         "proxy.deliver_alerts",
     )

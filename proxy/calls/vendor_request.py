@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any
 
 from credentials.resolve import CredentialRef
@@ -39,12 +38,14 @@ async def send(
     on_asked: Callable[[InputRequired], Awaitable[VendorOutcome]] | None = None,
     is_repeated: bool = False,
 ) -> VendorOutcome:
-    """`relay`, `is_repeatable`, `tool`: of `RpcRequest`. `on_asked`: the outcome of a vendor's question.
+    """`relay`, `is_repeatable`, `tool`: of `RpcRequest`. `on_asked`: the outcome of a vendor's question; None: a fault.
 
     A token that the vendor no longer knows is renewed, and the request is sent once more.
     """
     deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
-    request = RpcRequest(method, params, deadline, relay, context.timing, tool, is_repeatable)
+    request = RpcRequest(
+        *(method, params, deadline), relay=relay, timing=context.timing, tool=tool, is_repeatable=is_repeatable
+    )
     try:
         reply = await send_request(context.runtime.pool, destination, request)
     except CallEnded as ended:
@@ -68,7 +69,9 @@ async def send(
     if isinstance(reply, replies.RpcError):
         return vendor_errors.for_caller(context, vendor, reply)
     if reply.is_error and isinstance(reply, InputRequired):
-        return await (on_asked or partial(_not_asked, vendor))(reply)
+        if on_asked is None:
+            return _failed(vendor, errors.bad_response("it asks for something that cannot be answered here"))
+        return await on_asked(reply)
     return Delivered(reply.raw_result, reply.is_error, reply.is_personal)
 
 
@@ -81,12 +84,11 @@ async def _after_problem(
 ) -> VendorOutcome:
     if credential.is_connection and problem.scopes_wanted:
         return await refused_scopes(context, vendor, credential, destination, problem.scopes_wanted)
+    return _failed(vendor, problem)
+
+
+def _failed(vendor: Vendor, problem: VendorProblem) -> Failed:
     return Failed(vendor.slug, problem.fault, problem.detail, problem.retry_after_s)
-
-
-async def _not_asked(vendor: Vendor, _: InputRequired) -> VendorOutcome:
-    fault = errors.bad_response("it asks for something that cannot be answered here")
-    return Failed(vendor.slug, fault.fault, fault.detail)
 
 
 def with_meta(context: RequestContext, params: dict[str, Any], meta: Mapping[str, Any] | None) -> dict[str, Any]:

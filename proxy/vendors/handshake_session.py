@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import msgspec
 import structlog
@@ -56,15 +57,12 @@ SET_LEVEL = "logging/setLevel"
 class HandshakeSession(VendorSession):
     """Usable once it is initialized. The vendor may ask something in the middle of a request."""
 
+    is_modern: ClassVar[bool] = False
     session_id: str | None = None
     takes_log_level: bool = False  # of its one caller
     log_level: str | None = None  # the one it has
     has_answers: bool = False  # of its one caller: the vendor may remember them
     _background: BackgroundTasks | None = None
-
-    @property
-    def is_modern(self) -> bool:
-        return False
 
     @property
     def _is_of_one_caller(self) -> bool:
@@ -140,8 +138,9 @@ class HandshakeSession(VendorSession):
         prepared, params, relay = self._prepared or self.prepare(), request.params, request.relay
         if relay is not None and relay.wants_progress:  # unique in this session, as tokens must be
             params = progress.with_token(params, message_id)
+        body = jsonrpc.request(message_id, request.method, params)
         sent = self.transport.send(  # not through `_send`, to save a Python call per request
-            *("POST", prepared, jsonrpc.request(message_id, request.method, params)),
+            *("POST", prepared, body),
             deadline=request.deadline,
             on_connected=self.on_connected,
             timing=request.timing,
@@ -218,7 +217,7 @@ class HandshakeSession(VendorSession):
         await self._round_trip(RpcRequest("ping", {}, now_s() + BEGIN_LISTENING_S))
         raise errors.bad_response("it has no stream for its own messages")
 
-    async def _asked(self, message: replies.VendorMessage, pending: PendingResponse | None) -> None:
+    async def _answer(self, message: replies.VendorMessage, pending: PendingResponse | None) -> None:
         if not isinstance(message, replies.VendorRequest):
             return
         # The vendor waits for an answer in the middle of a call, so it gets one at once.
@@ -287,11 +286,9 @@ class HandshakeSession(VendorSession):
         """GET; the answer is an event stream."""
         headers = {**self._headers(), "Accept": "text/event-stream", **(more or {})}
         del headers["Content-Type"]
+        prepared = self._prepare_with(headers)
         return self.transport.send(
-            *("GET", self._prepare_with(headers), None),
-            deadline=deadline,
-            on_connected=self.on_connected,
-            timing=timing,
+            "GET", prepared, None, deadline=deadline, on_connected=self.on_connected, timing=timing
         )
 
     def _headers(self) -> dict[str, str]:

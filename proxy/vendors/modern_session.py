@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import msgspec
 
@@ -51,11 +52,8 @@ MAX_DISCOVERY_BYTES = 256 * 1024  # instructions may be long; a longer answer is
 class ModernSession(VendorSession):
     """Usable at once."""
 
+    is_modern: ClassVar[bool] = True
     protocol_version: str = vendor_requests.VERSION
-
-    @property
-    def is_modern(self) -> bool:
-        return True
 
     @property
     def needs_closing(self) -> bool:
@@ -224,13 +222,11 @@ class ModernSession(VendorSession):
             log_level=None if relay is None else relay.asked_log_level,
             capabilities=None if tool is None else tool.capabilities,
         )
-        own = headers.of_request(request.method, request.params)
+        own = {**headers.of_request(request.method, request.params), **(more or {})}
         return self.transport.send(
-            *(
-                "POST",
-                prepared.with_headers({**own, **(more or {})}),
-                jsonrpc.request(message_id, request.method, full),
-            ),
+            "POST",
+            prepared.with_headers(own),
+            jsonrpc.request(message_id, request.method, full),
             deadline=request.deadline,
             on_connected=self.on_connected,
             timing=request.timing,
@@ -244,7 +240,7 @@ class ModernSession(VendorSession):
         if self.listener is not None:
             self.listener.era_doubted(self)
 
-    async def _asked(self, message: replies.VendorMessage, pending: PendingResponse | None) -> None:
+    async def _answer(self, message: replies.VendorMessage, pending: PendingResponse | None) -> None:
         """The revision has no requests of servers: nothing could take the answer."""
 
 

@@ -12,20 +12,26 @@ from proxy.timing import Timing
 from proxy.vendors.tool_request import ToolRequest
 
 
-class RpcRequest(msgspec.Struct, frozen=True):
-    """`deadline`: of the event loop. With a `relay`, the vendor is asked for progress. `timing` learns of waits.
+class _Asked(msgspec.Struct, frozen=True):
+    method: str
+    params: Mapping[str, Any]
+    deadline: float
+
+
+class RpcRequest(_Asked, frozen=True, kw_only=True):
+    """`deadline`: in the event loop's time. With a `relay`, the vendor is asked for progress. `timing`: of the call.
 
     `tool`: of a request that the vendor may ask something about. `is_repeatable`: it changes nothing at the vendor, and
     is sent again on a mere sign of a lost session.
     """
 
-    method: str
-    params: Mapping[str, Any]
-    deadline: float
     relay: ProgressRelay | None = None
     timing: Timing = msgspec.field(default_factory=Timing)
     tool: ToolRequest | None = None
     is_repeatable: bool = True
+
+    def __repr__(self) -> str:
+        return f"RpcRequest({self.method!r})"  # params are the caller's own data
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Set
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Protocol, TypeGuard
+from typing import ClassVar, Protocol, TypeGuard
 
 from credentials.bearer_challenge import scopes_wanted
 from gateway.lib import clock
@@ -88,6 +88,7 @@ class Ear(Protocol):
 class VendorSession(ABC):
     """Unique request ids keep answers to the calls that share a session apart. Spec: D104"""
 
+    is_modern: ClassVar[bool]  # whether it is of the revision 2026-07-28
     transport: VendorTransport
     access: VendorAccess | None  # None while parked
     destination: Destination | None = None  # opens the access of a parked session again
@@ -119,11 +120,6 @@ class VendorSession(ABC):
     def has_asked(self) -> bool:
         """Whether the vendor was sent a request."""
         return self._last_id > 0
-
-    @property
-    @abstractmethod
-    def is_modern(self) -> bool:
-        """Whether it is of the revision 2026-07-28."""
 
     @property
     @abstractmethod
@@ -172,8 +168,10 @@ class VendorSession(ABC):
         """As `listen`."""
 
     @abstractmethod
-    async def _asked(self, message: replies.VendorMessage, pending: PendingResponse | None) -> None:
-        """The vendor sent no notification and no awaited response. `pending`: what it is in the middle of."""
+    async def _answer(self, message: replies.VendorMessage, pending: PendingResponse | None) -> None:
+        """Answer a request of the vendor; other messages are dropped. `pending`: what it came in the middle of; None:
+        it came in place of a response.
+        """
 
     def _ended_request(self) -> None:
         self._under_way -= 1
@@ -213,7 +211,7 @@ class VendorSession(ABC):
             raise errors.bad_response(str(fault)) from fault
         if is_response(message, message_id):
             return message
-        await self._asked(message, None)
+        await self._answer(message, None)
         raise errors.no_response()
 
     async def _read_stream(self, answer: VendorResponse, pending: PendingResponse) -> RpcResponse | None:
@@ -236,7 +234,7 @@ class VendorSession(ABC):
     async def _handle_other(self, message: replies.VendorMessage, pending: PendingResponse) -> None:
         """Raises: TimeoutError while the caller's relay is full."""
         if not isinstance(message, replies.VendorNotification):
-            await self._asked(message, pending)
+            await self._answer(message, pending)
         elif message.method == TOOLS_CHANGED and self.listener is not None and self.destination is not None:
             self.listener.tools_changed(self.destination.list_key)
         elif message.method in ITEMS_CHANGED and self.listener is not None and self.destination is not None:
@@ -260,7 +258,7 @@ class VendorSession(ABC):
         return self.access
 
     def _headers(self) -> dict[str, str]:
-        """Of all requests."""
+        """Of each request after `initialize`."""
         return {**base_headers(), **self._open_access().headers, **session_headers(self.protocol_version, None)}
 
     def prepare(self) -> Prepared:

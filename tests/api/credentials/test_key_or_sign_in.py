@@ -12,7 +12,7 @@ from credentials.selectors import credential_refs, refs_by_vendor
 from credentials.services.vendor_revocations import send_revocations
 from gateway.catalog.registry import known_vendor
 from gateway.catalog.templates import FieldError
-from gateway.lib import clock, revocation_journal
+from gateway.lib import revocation_journal
 from proxy.calls.open_destination import open_destination
 from tests.factories.api import Api
 from tests.factories.vendor_oauth import KEY_FIELDS, connect_organization, connect_person, load_oauth_vendor
@@ -58,7 +58,7 @@ class TestTheKeyIsLast:
         assert (now.id, now.is_connection) == (former.id, False)
         assert now.revision > former.revision
         assert sent(api, now) == f"Bearer {key}"
-        assert send_revocations(clock.now()) == 1
+        assert send_revocations() == 1
         assert oauth_vendor.stats()["grants_ended"] == ended + 1
 
     def test_a_refused_key_changes_nothing(self, api: Api, key: str, oauth_vendor: OAuthVendor) -> None:

@@ -123,7 +123,7 @@ class TestGivenBack:
         before = oauth_vendor.stats().get("grants_ended", 0)
         assert come_back(browser, address).status_code == 404
         assert not VendorConnection.objects.exists()
-        assert send_revocations(clock.now()) == 1
+        assert send_revocations() == 1
         assert oauth_vendor.stats()["grants_ended"] == before + 1
 
     def test_an_admin_is_demoted_while_the_vendor_answers(
@@ -148,7 +148,7 @@ class TestGivenBack:
         end_own_connection(membership=row.membership, vendor="signin")
         assert settle(claimed, answer) is None
         assert VendorRevocation.objects.count() == 2
-        send_revocations(clock.now())
+        send_revocations()
         again = refresh(
             claimed.endpoint, claimed.client, token=answer.refresh_token, resource=claimed.resource, ask=ASK
         )

@@ -11,7 +11,6 @@ from audit.models import AdminAuditEntry
 from credentials.models import VendorConnection, VendorRevocation, VendorSignInRules
 from credentials.selectors import people_vendor_slugs, people_vendors
 from credentials.services.vendor_revocations import send_revocations
-from gateway.lib import clock
 from orgs.models import AccessRequest
 from orgs.selectors import count_of_waiting_requests
 from tests.factories.api import Api
@@ -51,7 +50,7 @@ class TestPeople:
             None,
             api.cast.other_org,
         ]
-        assert send_revocations(clock.now()) == 2
+        assert send_revocations() == 2
         assert oauth_vendor.stats()["grants_ended"] == before + 2
         assert own(api, "member") == (422, "connection_not_offered")
         assert own(api, "other_owner", "other_org")[0] == 201

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -18,9 +19,10 @@ from django.utils.html import escape
 from credentials.connection_sealing import open_access, open_client, open_refresh
 from credentials.models import Credential, VendorConnection, VendorOAuthClient, VendorRevocation, VendorSignIn
 from credentials.services import vendor_revocations
-from credentials.services.vendor_revocations import CLAIMED_FOR, FIRST_PAUSE, MAX_TRIES, send_revocations
-from credentials.vendor_oauth.answers import Tokens
+from credentials.services.vendor_revocations import CLAIMED_FOR, FIRST_PAUSE, LONGEST_S, MAX_TRIES, send_revocations
+from credentials.vendor_oauth.answers import Tokens, VendorOAuthFault
 from gateway.lib import clock
+from gateway.lib.crypto import CryptoError
 from orgs.services.organizations import delete_organization
 from proxy.control_plane import vendor_sign_in
 from tests.factories.all_rows import rows as all_rows
@@ -235,7 +237,7 @@ class TestRevocation:
 
     def _sent(self) -> int:
         """How many grants the vendor ended."""
-        send_revocations(clock.now())
+        send_revocations()
         assert not VendorRevocation.objects.exists()
         return self.vendor.stats().get("grants_ended", 0) - self.revoked
 
@@ -270,28 +272,45 @@ class TestRevocation:
         assert api.events().count("vendor.connection_ended") == 2
         call_command("end_vendor_connections", "signin", "--really", stdout=out)
 
-    def test_a_vendor_that_does_not_answer_is_asked_again(self, api: Api) -> None:
+    def test_a_vendor_that_does_not_answer_is_asked_again(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
         VendorConnection.objects.update(revocation_endpoint="http://127.0.0.1:9/revoke")
         api.send("admin", "DELETE", "/orgs/{org}/vendor-connections/signin")
         now = clock.now()
-        assert send_revocations(now) == 0
+        monkeypatch.setattr(vendor_revocations.clock, "now", lambda: now)
+        assert send_revocations() == 0
         waiting = VendorRevocation.objects.get()
         assert (waiting.tries, waiting.due_at) == (1, now + FIRST_PAUSE)
         VendorRevocation.objects.update(tries=MAX_TRIES - 1, due_at=now)
-        send_revocations(now)
+        send_revocations()
         assert not VendorRevocation.objects.exists()
 
-    def test_it_keeps_the_others_waiting_once_in_a_run(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_vendor_that_is_away_is_asked_once_in_a_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
         now = clock.now()
-        VendorRevocation.objects.bulk_create(
-            VendorRevocation(vendor=vendor, key_id="k1", sealed=b"", due_at=now) for vendor in ("a", "a", "b")
-        )
+        monkeypatch.setattr(vendor_revocations.clock, "now", lambda: now)
+        _add_waiting("away", "away", "refuses", "refuses", "broken", "broken", "works")
         asked: list[str] = []
-        monkeypatch.setattr(vendor_revocations, "_send", lambda row: asked.append(row.vendor) or row.vendor == "b")
-        assert send_revocations(now) == 1
-        assert sorted(asked) == ["a", "b"]
+
+        def send(row: VendorRevocation) -> bool:
+            asked.append(row.vendor)
+            if row.vendor == "away":
+                raise VendorOAuthFault("It didn’t respond in time.")
+            if row.vendor == "broken":
+                raise CryptoError
+            return row.vendor == "works"
+
+        monkeypatch.setattr(vendor_revocations, "_send", send)
+        assert send_revocations() == 1
+        assert sorted(asked) == ["away", "broken", "broken", "refuses", "refuses", "works"]
         waiting = VendorRevocation.objects.order_by("tries").values_list("vendor", "tries", "due_at")
-        assert list(waiting) == [("a", 0, now), ("a", 1, now + FIRST_PAUSE)]
+        tried = [(vendor, 1, now + FIRST_PAUSE) for vendor in ("away", "broken", "broken", "refuses", "refuses")]
+        assert (waiting[0], sorted(waiting[1:])) == (("away", 0, now), tried)
+
+    def test_a_run_ends_in_time_and_the_next_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        _add_waiting("works", "works", "works")
+        monkeypatch.setattr(vendor_revocations, "_send", lambda row: True)
+        readings = itertools.count(step=LONGEST_S / 2)
+        assert send_revocations(monotonic=lambda: next(readings)) == 1
+        assert (send_revocations(), send_revocations()) == (2, 0)
 
     def test_runs_at_once_share_them(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
         api.send("admin", "DELETE", "/orgs/{org}/vendor-connections/signin")
@@ -301,11 +320,11 @@ class TestRevocation:
         def send_while_another_runs(row: VendorRevocation) -> bool:
             sent.append(row.pk)
             if len(sent) == 1:
-                assert send_revocations(clock.now()) == 1
+                assert send_revocations() == 1
             return True
 
         monkeypatch.setattr(vendor_revocations, "_send", send_while_another_runs)
-        assert send_revocations(clock.now()) == 1
+        assert send_revocations() == 1
         assert len(set(sent)) == len(sent) == 2
         assert not VendorRevocation.objects.exists()
 
@@ -318,9 +337,18 @@ class TestRevocation:
         with monkeypatch.context() as patch:
             patch.setattr(vendor_revocations, "_send", die)
             with pytest.raises(KeyboardInterrupt):
-                send_revocations(clock.now())
-        assert send_revocations(clock.now()) == 0
-        assert send_revocations(clock.now() + CLAIMED_FOR) == 1
+                send_revocations()
+        assert send_revocations() == 0
+        later = clock.now() + CLAIMED_FOR
+        monkeypatch.setattr(vendor_revocations.clock, "now", lambda: later)
+        assert send_revocations() == 1
+
+
+def _add_waiting(*vendors: str) -> None:
+    now = clock.now()
+    VendorRevocation.objects.bulk_create(
+        VendorRevocation(vendor=vendor, key_id="k1", sealed=b"", due_at=now) for vendor in vendors
+    )
 
 
 def test_no_token_is_in_rows_logs_pages_or_answers(

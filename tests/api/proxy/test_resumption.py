@@ -73,7 +73,7 @@ class Caller:
         """The answer."""
         deadline = asyncio.get_running_loop().time() + within_s
         params = {"name": "a", "arguments": {}}
-        return await send_request(self.pool, self._where, RpcRequest("tools/call", params, deadline, relay))
+        return await send_request(self.pool, self._where, RpcRequest("tools/call", params, deadline, relay=relay))
 
     async def is_answered(self) -> bool:
         """Whether a call is answered with its result."""

@@ -290,7 +290,7 @@ class TestPeople:
         await in_thread(lambda: cast.client("owner").delete(path))
         assert (await agent.call(tokens["admin"], "signin_scopes")).status_code == 401
         assert await sync_to_async(VendorConnection.objects.filter(membership__isnull=False).count)() == 0
-        await sync_to_async(send_revocations)(clock.now())
+        await sync_to_async(send_revocations)()
         assert oauth_vendor.stats()["grants_ended"] == before + 1
 
     @pytest.mark.parametrize("who", ["the person", "an admin, for all people"])
@@ -311,7 +311,7 @@ class TestPeople:
         assert answer["isError"] is True
         own_page = "/profile/connections" in answer["content"][0]["text"]
         assert own_page is (who == "the person"), "who may not connect is not sent there"
-        await sync_to_async(send_revocations)(clock.now())
+        await sync_to_async(send_revocations)()
         assert oauth_vendor.stats()["grants_ended"] == before + 2, "the organization's, and the person's"
 
 
