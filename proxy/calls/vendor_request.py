@@ -44,7 +44,7 @@ async def send(
     """
     deadline = asyncio.get_running_loop().time() + vendor.timeout_seconds
     request = RpcRequest(
-        *(method, params, deadline), relay=relay, timing=context.timing, tool=tool, is_repeatable=is_repeatable
+        method, params, deadline, relay=relay, timing=context.timing, tool=tool, is_repeatable=is_repeatable
     )
     try:
         reply = await send_request(context.runtime.pool, destination, request)

@@ -140,7 +140,9 @@ class HandshakeSession(VendorSession):
             params = progress.with_token(params, message_id)
         body = jsonrpc.request(message_id, request.method, params)
         sent = self.transport.send(  # not through `_send`, to save a Python call per request
-            *("POST", prepared, body),
+            "POST",
+            prepared,
+            body,
             deadline=request.deadline,
             on_connected=self.on_connected,
             timing=request.timing,
@@ -154,7 +156,11 @@ class HandshakeSession(VendorSession):
                 return await self._read_single(answer, message_id, mask)
             stream = sse.SSEParser(max_stream_bytes=self.transport.body_bytes)
             pending = PendingResponse(
-                *(message_id, request.deadline, relay, stream, mask),
+                message_id,
+                request.deadline,
+                relay,
+                stream,
+                mask,
                 is_resumable=message_id != _INITIALIZE_ID,
                 ask=request.tool.ask if request.tool is not None and self._is_of_one_caller else None,
                 timing=request.timing,
