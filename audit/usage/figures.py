@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from audit.usage.day_figures import ReadyDay, VendorFigures, decode_rows, decode_vendors
+from audit.usage.day_figures import ReadyDay, VendorFigures, VendorsOfDay, decode_rows, decode_vendors, encoded
 from audit.usage.parts import Group
 from audit.usage_keys import COUNTED
 
@@ -38,6 +38,11 @@ class VendorSums:
             self.callers.update(map(names.__getitem__, more.callers))
             self.called += sum(more.calls.get(outcome, 0) for outcome in COUNTED)
 
+    def of_a_day(self, places: Mapping[str, int]) -> VendorFigures:
+        """`places`: of callers in the day's list."""
+        callers = sorted(map(places.__getitem__, self.callers))
+        return VendorFigures(self.calls, self.duration_ms, self.tools, self.buckets, callers)
+
 
 class Figures:
     """`users`: calls by caller. `vendors`: by slug; "" has the rows without one. `rows`: those of all other kinds."""
@@ -64,6 +69,15 @@ class Figures:
         for sums in self.vendors.values():
             found.update(sums.buckets)
         return found
+
+    def as_day(self) -> tuple[bytes, bytes]:
+        """The columns of a ready day with these figures."""
+        by_day = [row for kind in ("day", "source", "list") for row in self.rows[kind]]
+        by_day += [Group("user", user, "", "", calls, 0) for user, calls in self.users.items()]
+        callers = sorted({caller for sums in self.vendors.values() for caller in sums.callers})
+        places = {caller: place for place, caller in enumerate(callers)}
+        vendors = {vendor: sums.of_a_day(places) for vendor, sums in self.vendors.items()}
+        return encoded(by_day, VendorsOfDay(callers, vendors))
 
     def _add_day(self, day: ReadyDay) -> None:
         if day.by_day is not None:

@@ -17,7 +17,8 @@ from django.db import connection, transaction
 from audit.stream import take_stretch
 from audit.usage import row_ids
 from audit.usage.branches import OF_A_DAY
-from audit.usage.day_figures import BY_DAY, BY_VENDOR, ReadyDay, encoded
+from audit.usage.day_figures import BY_DAY, BY_VENDOR, ReadyDay
+from audit.usage.figures import Figures
 from audit.usage.parts import CALLERS, DAYS, TOOLS, groups
 from audit.usage.period import DAY, Parts
 from audit.usage.rollup import CONSUMER, LOG
@@ -87,7 +88,7 @@ def _make_next() -> bool:
 
 def _make(row: UsageDay) -> None:
     only_this = Parts(((row.day, row.day + DAY),), (), (), None)
-    by_day, by_vendor = encoded(groups(row.org_id, only_this, (DAYS, TOOLS, CALLERS), OF_A_DAY.values()))
+    by_day, by_vendor = Figures(groups(row.org_id, only_this, (DAYS, TOOLS, CALLERS), OF_A_DAY.values()), ()).as_day()
     # An organization's removal, which takes no lock, may have removed the row: it must not come back.
     UsageDay.objects.filter(id=row.id).update(version=ids.new_id(), by_day=by_day, by_vendor=by_vendor)
 
