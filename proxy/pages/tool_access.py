@@ -10,9 +10,9 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy
 
 from gateway.catalog.vendor import Vendor
-from gateway.web.navigation import AGENT_TABS, VENDOR_TABS
+from gateway.web.navigation import VENDOR_TABS
 from oauth_ext.bearer_rows import client_row
-from oauth_ext.selectors import client_allowlists, service_client, service_client_names
+from oauth_ext.selectors import client_allowlists, service_client_names
 from oauth_ext.services.service_client_allowlists import clear_client_allowlist, set_client_allowlist
 from orgs import selectors
 from orgs.access_rules import Allowlists, refusing_limit, role_may_call_tool
@@ -21,6 +21,7 @@ from orgs.roles import Role, role_named
 from orgs.services.tool_access import clear_allowlist, set_allowlist
 from orgs.services.tool_approval import Review
 from proxy.control_plane.assumed_callers import principal_of_client_row
+from proxy.pages.agent_list import AgentList
 from proxy.pages.tool_choice import Choice, StoredList
 from proxy.pages.tool_editor import Holder, ToolEditorPage
 
@@ -109,25 +110,12 @@ class ToolAccessPage(ToolEditorPage):
         return {row.role: row for row in selectors.allowlist_rows(self.organization, self.kwargs["vendor"])}
 
 
-class ClientToolsPage(ToolEditorPage):
+class ClientToolsPage(AgentList, ToolEditorPage):
     """GET, POST /orgs/:orgId/agents/:clientId/tools/:vendor: the list of one agent. Spec: D165"""
 
     title = gettext_lazy("Allowed tools")
-    nav_route = "oauth_pages:service-clients"
-    tabs = AGENT_TABS
-    tab_route = "oauth_pages:service-client-tools"
     template = "proxy/client_tools.html"
     preview_template = "proxy/client_tool_preview.html"
-
-    @cached_property
-    def client(self) -> Any:
-        return service_client(self.organization, self.kwargs["client_id"])
-
-    def tab_ids(self) -> tuple[object, ...]:
-        return (self.client.client_id,)
-
-    def holder(self) -> Holder:
-        return Holder(name=self.client.name, plural=self.client.name)
 
     def stored(self, vendor: Vendor) -> StoredList | None:
         return client_allowlists(self.client, vendor.slug).first()

@@ -9,13 +9,13 @@ from django.utils.functional import cached_property
 from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy
 
-from gateway.web.navigation import AGENT_TABS
-from oauth_ext.selectors import client_allowlists, client_item_lists, service_client
+from oauth_ext.selectors import client_allowlists, client_item_lists
 from oauth_ext.services.service_client_item_lists import clear_client_item_list, set_client_item_list
 from orgs import selectors
 from orgs.allowed_items import ItemType
 from orgs.roles import Role, role_named
 from orgs.services.item_access import clear_item_list, set_item_list
+from proxy.pages.agent_list import AgentList
 from proxy.pages.item_editor import GATES, ItemChoice, ItemEditor, StoredItems
 from proxy.pages.tool_access import PLURALS
 from proxy.pages.tool_editor import Holder
@@ -69,25 +69,12 @@ class VendorItemsPage(ItemEditor, VendorThingPage):
         return {"role": self.role.value, "roles": [each.value for each in Role]}
 
 
-class ClientItemsPage(ItemEditor, VendorThingPage):
+class ClientItemsPage(AgentList, ItemEditor, VendorThingPage):
     """GET, POST /orgs/:orgId/agents/:clientId/resources/:vendor. docs/decisions/0115"""
 
     gates = GATES
     title = gettext_lazy("Allowed resources and prompts")
-    nav_route = "oauth_pages:service-clients"
-    tabs = AGENT_TABS
-    tab_route = "oauth_pages:service-client-tools"
     template = "proxy/client_items.html"
-
-    @cached_property
-    def client(self) -> Any:
-        return service_client(self.organization, self.kwargs["client_id"])
-
-    def tab_ids(self) -> tuple[object, ...]:
-        return (self.client.client_id,)
-
-    def holder(self) -> Holder:
-        return Holder(name=self.client.name, plural=self.client.name)
 
     def stored(self) -> Mapping[str, StoredItems]:
         return {row.kind: row for row in client_item_lists(self.client, self.vendor.slug)}
