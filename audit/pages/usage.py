@@ -20,6 +20,7 @@ from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
 from audit.usage.selectors import DailyUsage, Dashboard, DayUsage, Usage
 from gateway.lib import clock, csv_text
 from gateway.lib.errors import Invalid
+from gateway.lib.numbers import percent
 from gateway.lib.sentences import sentence
 from gateway.lib.translated import translated
 from gateway.web.gate import Gate, PlanFunction
@@ -124,13 +125,11 @@ def _figures(org_id: uuid.UUID, figures: Dashboard) -> dict[str, Any]:
     total = usage.total
     return {
         "usage": usage,
-        "error_percent": round(100 * total.errors / total.calls, 1) if total.calls else 0,
+        "error_share": percent(total.errors, total.calls, decimals=1),
         "cli_percent": round(100 * usage.cli / total.calls) if total.calls else 0,
-        "vendors": vendor_rows(org_id, vendors),
-        "most_of_a_vendor": max((each.total.calls for each in vendors), default=0),
-        "people": person_rows(org_id, usage.users[:SHOWN_ROWS]),
+        "vendors": vendor_rows(org_id, vendors, total.calls),
+        "people": person_rows(org_id, usage.users[:SHOWN_ROWS], total.calls),
         "people_left": max(0, usage.user_count - SHOWN_ROWS),
-        "most_of_a_person": usage.users[0].calls if usage.users else 0,
         "savings": savings,
         "saved_percent": round(100 * savings.saved_share),
         "bytes_per_token": settings.SAVINGS_BYTES_PER_TOKEN,

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from audit.usage.selectors import UserCalls, VendorUsage
-from gateway.lib.numbers import grouped
+from gateway.lib.numbers import grouped, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class VendorRow:
     calls_shown: str
     calls_text: str
     calls_url: str
+    share: str  # of all calls
     meter_label: str
     callers: str
     average_ms: str
@@ -44,13 +45,15 @@ class PersonRow:
     calls_shown: str
     calls_text: str
     calls_url: str
+    share: str  # of all calls
     meter_label: str
 
 
-def vendor_rows(org_id: uuid.UUID, vendors: Sequence[VendorUsage]) -> Iterator[VendorRow]:
+def vendor_rows(org_id: uuid.UUID, vendors: Sequence[VendorUsage], total: int) -> Iterator[VendorRow]:
+    """`total`: calls of the period."""
     vendors_url = reverse("proxy_pages:vendors", args=[org_id])
     log_url = reverse("audit_pages:request-log", args=[org_id])
-    compared = gettext("Calls to %(display_name)s, compared with the most used vendor")
+    share_of = gettext("Calls to %(display_name)s, as a share of all calls")
     calls_to = gettext("calls to %(display_name)s")
     for each in vendors:
         slug, name = quote(each.vendor, safe=""), {"display_name": each.display_name}
@@ -62,17 +65,19 @@ def vendor_rows(org_id: uuid.UUID, vendors: Sequence[VendorUsage]) -> Iterator[V
             calls_shown=grouped(each.total.calls),
             calls_text=calls_to % name,
             calls_url=f"{log_url}?vendor={slug}",
-            meter_label=compared % name,
+            share=percent(each.total.calls, total),
+            meter_label=share_of % name,
             callers=grouped(each.user_count),
-            average_ms=str(each.total.average_ms),
-            p95_ms=str(each.percentiles.p95_ms),
+            average_ms=grouped(each.total.average_ms),
+            p95_ms=grouped(each.percentiles.p95_ms),
             tools=_tools(f"{url}/tools", each),
         )
 
 
-def person_rows(org_id: uuid.UUID, people: Sequence[UserCalls]) -> Iterator[PersonRow]:
+def person_rows(org_id: uuid.UUID, people: Sequence[UserCalls], total: int) -> Iterator[PersonRow]:
+    """As `vendor_rows`."""
     log_url = reverse("audit_pages:request-log", args=[org_id])
-    compared = gettext("Calls by %(user_label)s, compared with the most active caller")
+    share_of = gettext("Calls by %(user_label)s, as a share of all calls")
     calls_by = gettext("calls by %(user_label)s")
     for each in people:
         label = {"user_label": each.user_label}
@@ -83,7 +88,8 @@ def person_rows(org_id: uuid.UUID, people: Sequence[UserCalls]) -> Iterator[Pers
             calls_shown=grouped(each.calls),
             calls_text=calls_by % label,
             calls_url=f"{log_url}?user_id={quote(each.user_id)}",
-            meter_label=compared % label,
+            share=percent(each.calls, total),
+            meter_label=share_of % label,
         )
 
 

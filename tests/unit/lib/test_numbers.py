@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import translation
 
-from gateway.lib.numbers import grouped
+from gateway.lib.numbers import grouped, percent
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,22 @@ def test_separators_begin_at_a_thousand(number: int, english: str, german: str) 
         assert grouped(number) == english
     with translation.override("de"):
         assert grouped(number) == german
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "decimals", "english", "german"),
+    [
+        (1, 3, 0, "33%", "33 %"),
+        (2, 3, 0, "67%", "67 %"),
+        (2, 3, 1, "66.7%", "66,7 %"),
+        (5, 5, 0, "100%", "100 %"),
+        (0, 0, 1, "0.0%", "0,0 %"),
+    ],
+)
+def test_a_percentage_is_written_as_the_language_does(
+    part: int, whole: int, decimals: int, english: str, german: str
+) -> None:
+    with translation.override("en"):
+        assert percent(part, whole, decimals=decimals) == english
+    with translation.override("de"):
+        assert percent(part, whole, decimals=decimals) == german
