@@ -30,7 +30,7 @@ from gateway.lib.keyring import keyring
 log = structlog.get_logger(__name__)
 # The pauses grow to some hours; afterwards the tokens end by themselves.
 MAX_TRIES, FIRST_PAUSE = 10, timedelta(seconds=30)
-LONGEST_S = 60.0  # no row is begun after it
+LONGEST_S = 10.0  # no row is begun after it: runs begin that often, and share their worker with others
 CLAIMED_FOR = timedelta(minutes=10)  # longer than a row can take
 
 
