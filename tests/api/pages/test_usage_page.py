@@ -73,6 +73,13 @@ def test_the_figures_of_a_range(called: Site, is_rolled: bool) -> None:
     assert "foreign" not in text(answer)
 
 
+def test_shares_are_of_all_calls_of_the_range(called: Site) -> None:
+    shown = re.findall(
+        r'<meter class="share" min="0" max="(\d+)" value="(\d+)".*?<span>(.*?)</span>', text(ask(called))
+    )
+    assert shown == [("6", "4", "67%"), ("6", "2", "33%")] * 2, "of two vendors and of two people"
+
+
 def test_every_day_is_drawn_and_today_goes_on(called: Site) -> None:
     answer = ask(called, {"range": "7d"})
     assert chart(answer) == {
