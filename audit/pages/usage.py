@@ -20,7 +20,7 @@ from audit.usage.period import ALL, DEFAULT_RANGE, RANGES, Period
 from audit.usage.selectors import DailyUsage, Dashboard, DayUsage, Usage
 from gateway.lib import clock, csv_text
 from gateway.lib.errors import Invalid
-from gateway.lib.numbers import percent
+from gateway.lib.numbers import percents
 from gateway.lib.sentences import sentence
 from gateway.lib.translated import translated
 from gateway.web.gate import Gate, PlanFunction
@@ -125,7 +125,7 @@ def _figures(org_id: uuid.UUID, figures: Dashboard) -> dict[str, Any]:
     total = usage.total
     return {
         "usage": usage,
-        "error_share": percent(total.errors, total.calls, decimals=1),
+        "error_share": percents(total.calls, decimals=1)(total.errors),
         "cli_percent": round(100 * usage.cli / total.calls) if total.calls else 0,
         "vendors": vendor_rows(org_id, vendors, total.calls),
         "people": person_rows(org_id, usage.users[:SHOWN_ROWS], total.calls),

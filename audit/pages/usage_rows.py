@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from audit.usage.selectors import UserCalls, VendorUsage
-from gateway.lib.numbers import grouped, percent
+from gateway.lib.numbers import grouped, percents
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ def vendor_rows(org_id: uuid.UUID, vendors: Sequence[VendorUsage], total: int) -
     vendors_url = reverse("proxy_pages:vendors", args=[org_id])
     log_url = reverse("audit_pages:request-log", args=[org_id])
     share_of = gettext("Calls to %(display_name)s, as a share of all calls")
+    share = percents(total)
     calls_to = gettext("calls to %(display_name)s")
     for each in vendors:
         slug, name = quote(each.vendor, safe=""), {"display_name": each.display_name}
@@ -65,7 +66,7 @@ def vendor_rows(org_id: uuid.UUID, vendors: Sequence[VendorUsage], total: int) -
             calls_shown=grouped(each.total.calls),
             calls_text=calls_to % name,
             calls_url=f"{log_url}?vendor={slug}",
-            share=percent(each.total.calls, total),
+            share=share(each.total.calls),
             meter_label=share_of % name,
             callers=grouped(each.user_count),
             average_ms=grouped(each.total.average_ms),
@@ -78,6 +79,7 @@ def person_rows(org_id: uuid.UUID, people: Sequence[UserCalls], total: int) -> I
     """As `vendor_rows`."""
     log_url = reverse("audit_pages:request-log", args=[org_id])
     share_of = gettext("Calls by %(user_label)s, as a share of all calls")
+    share = percents(total)
     calls_by = gettext("calls by %(user_label)s")
     for each in people:
         label = {"user_label": each.user_label}
@@ -88,7 +90,7 @@ def person_rows(org_id: uuid.UUID, people: Sequence[UserCalls], total: int) -> I
             calls_shown=grouped(each.calls),
             calls_text=calls_by % label,
             calls_url=f"{log_url}?user_id={quote(each.user_id)}",
-            share=percent(each.calls, total),
+            share=share(each.calls),
             meter_label=share_of % label,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import translation
 
-from gateway.lib.numbers import grouped, percent
+from gateway.lib.numbers import grouped, percents
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,6 @@ def test_a_percentage_is_written_as_the_language_does(
     part: int, whole: int, decimals: int, english: str, german: str
 ) -> None:
     with translation.override("en"):
-        assert percent(part, whole, decimals=decimals) == english
+        assert percents(whole, decimals=decimals)(part) == english
     with translation.override("de"):
-        assert percent(part, whole, decimals=decimals) == german
+        assert percents(whole, decimals=decimals)(part) == german
