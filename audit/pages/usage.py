@@ -126,7 +126,7 @@ def _figures(org_id: uuid.UUID, figures: Dashboard) -> dict[str, Any]:
     return {
         "usage": usage,
         "error_share": percents(total.calls, decimals=1)(total.errors),
-        "cli_percent": round(100 * usage.cli / total.calls) if total.calls else 0,
+        "cli_share": percents(total.calls)(usage.cli),
         "vendors": vendor_rows(org_id, vendors, total.calls),
         "people": person_rows(org_id, usage.users[:SHOWN_ROWS], total.calls),
         "people_left": max(0, usage.user_count - SHOWN_ROWS),

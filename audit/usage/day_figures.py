@@ -43,12 +43,8 @@ class ReadyDay(NamedTuple):
     by_vendor: bytes | None
 
 
-_encoder = msgspec.msgpack.Encoder()
+# Of both columns.
+encode = msgspec.msgpack.Encoder().encode
 # Rows of the branches of BY_DAY, and the figures of BY_VENDOR.
 decode_rows = msgspec.msgpack.Decoder(list[Group]).decode
 decode_vendors = msgspec.msgpack.Decoder(VendorsOfDay).decode
-
-
-def encoded(by_day: list[Group], by_vendor: VendorsOfDay) -> tuple[bytes, bytes]:
-    """The two columns of a day."""
-    return _encoder.encode(by_day), _encoder.encode(by_vendor)

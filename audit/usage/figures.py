@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from audit.usage.day_figures import ReadyDay, VendorFigures, VendorsOfDay, decode_rows, decode_vendors, encoded
+from audit.usage.day_figures import ReadyDay, VendorFigures, VendorsOfDay, decode_rows, decode_vendors, encode
 from audit.usage.parts import Group
 from audit.usage_keys import COUNTED
 
@@ -77,7 +77,7 @@ class Figures:
         callers = sorted({caller for sums in self.vendors.values() for caller in sums.callers})
         places = {caller: place for place, caller in enumerate(callers)}
         vendors = {vendor: sums.of_a_day(places) for vendor, sums in self.vendors.items()}
-        return encoded(by_day, VendorsOfDay(callers, vendors))
+        return encode(by_day), encode(VendorsOfDay(callers, vendors))
 
     def _add_day(self, day: ReadyDay) -> None:
         if day.by_day is not None:

@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from gateway.lib.background_tasks import BackgroundTasks
+from proxy.outcomes import VendorFault
 from proxy.protocol import jsonrpc, progress, questions, refused_questions, replies, sse
 from proxy.protocol.lost_sessions import SessionState, session_state
 from proxy.protocol.modern import eras
@@ -108,12 +109,9 @@ class HandshakeSession(VendorSession):
             task.cancel()
         if not self.needs_closing:
             return
-        deadline = asyncio.get_running_loop().time() + CLOSE_DEADLINE_S
-        try:
-            async with self._send("DELETE", None, deadline):
-                pass
-        except errors.VendorProblem as problem:
-            log.debug("vendor session not closed", fault=problem.fault.value)
+        fault = await self._tell("DELETE", None, CLOSE_DEADLINE_S)
+        if fault is not None:
+            log.debug("vendor session not closed", fault=fault.value)
 
     async def _round_trip(self, request: RpcRequest) -> RpcResponse:
         relay = request.relay
@@ -274,12 +272,18 @@ class HandshakeSession(VendorSession):
             self._background.start(self._send_in_background(body))
 
     async def _send_in_background(self, body: bytes) -> None:
-        deadline = asyncio.get_running_loop().time() + _BACKGROUND_DEADLINE_S
+        fault = await self._tell("POST", body, _BACKGROUND_DEADLINE_S)
+        if fault is not None:
+            log.info("vendor not told", fault=fault.value)
+
+    async def _tell(self, method: str, body: bytes | None, within_s: float) -> VendorFault | None:
+        """Send what has no answer to read. Returns why it failed."""
+        deadline = asyncio.get_running_loop().time() + within_s
         try:
-            async with self._send("POST", body, deadline):
-                pass
+            async with self._send(method, body, deadline):
+                return None
         except errors.VendorProblem as problem:
-            log.info("vendor not told", fault=problem.fault.value)
+            return problem.fault
 
     def _send(self, method: str, body: bytes | None, deadline: float) -> VendorExchange:
         """Raises: VendorProblem, if the credential of a parked session does not open any more."""

@@ -13,6 +13,7 @@ from proxy.vendors.tool_request import ToolRequest
 
 
 class _Asked(msgspec.Struct, frozen=True):
+    # The other fields are named wherever a request is made: a value in the wrong place could send a write twice.
     method: str
     params: Mapping[str, Any]
     deadline: float
